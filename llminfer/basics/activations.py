@@ -1,0 +1,67 @@
+"""Activations of the feed-forward block: SwiGLU (Llama and most others), GeGLU (Gemma) and GELU (GPT-2).
+
+The gated forms read the fused projection gate|up, F2 = 2F wide, that one matrix product has made. All compute in the
+dtype of their input.
+"""
+
+import math
+
+import numpy as np
+from jaxtyping import Float
+
+from llminfer.core.cost import Cost
+
+
+def swiglu(gate_up: Float[np.ndarray, "... F2"]) -> Float[np.ndarray, "... F"]:
+    """silu(gate) * up, where silu(z) = z / (1 + e^-z) and gate|up are the halves of the last axis.
+
+    Raises ValueError if that axis is odd. Source: Shazeer 2020, eq. 6.
+    """
+    gate, up = _halves(gate_up)  # [T, 2F] -> [T, F], [T, F]
+    with np.errstate(over="ignore"):  # e^-gate may reach infinity, and gate / infinity is silu's limit: 0
+        return gate / (1 + np.exp(-gate)) * up
+
+
+def swiglu_cost(gate_up: Float[np.ndarray, "... F2"]) -> Cost:
+    """Negate, exp, add, divide, multiply: 5 FLOPs a result; two elements read and one written."""
+    return _gated_cost(gate_up, flops=5)
+
+
+def geglu(gate_up: Float[np.ndarray, "... F2"]) -> Float[np.ndarray, "... F"]:
+    """gelu(gate) * up with the tanh form of GELU, as Gemma has it.
+
+    Raises ValueError if the last axis is odd. Source: Shazeer 2020, eq. 6.
+    """
+    gate, up = _halves(gate_up)  # [T, 2F] -> [T, F], [T, F]
+    return gelu(gate) * up
+
+
+def geglu_cost(gate_up: Float[np.ndarray, "... F2"]) -> Cost:
+    """9 FLOPs for the GELU and one for the product; two elements read and one written."""
+    return _gated_cost(gate_up, flops=10)
+
+
+def gelu(x: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+    """x times the normal distribution function of x, in the tanh form that GPT-2 was trained with.
+
+    The exact form with erf differs by up to 5e-4; a model wants the one it was trained with.
+    Source: Hendrycks and Gimpel 2016, section 2.
+    """
+    inner = math.sqrt(2 / math.pi) * x * (1 + 0.044715 * x * x)  # x * x, because x**3 goes through the slow pow
+    return 0.5 * x * (1 + np.tanh(inner))
+
+
+def gelu_cost(x: Float[np.ndarray, "..."]) -> Cost:
+    """9 FLOPs an element with tanh as one; read once and written once."""
+    return Cost(flops=9 * x.size, read_bytes=x.nbytes, write_bytes=x.nbytes)
+
+
+def _halves(gate_up: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    width = gate_up.shape[-1]
+    if width % 2:
+        raise ValueError(f"gate|up must have an even last axis, one half each, got shape {gate_up.shape}")
+    return gate_up[..., : width // 2], gate_up[..., width // 2 :]
+
+
+def _gated_cost(gate_up: np.ndarray, flops: int) -> Cost:
+    return Cost(flops=flops * gate_up.size / 2, read_bytes=gate_up.nbytes, write_bytes=gate_up.nbytes / 2)

@@ -1,0 +1,24 @@
+"""Embedding gather: from token ids to the vectors the first layer reads."""
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from llminfer.core.cost import Cost
+
+
+def embed(table: Float[np.ndarray, "V D"], ids: Int[np.ndarray, "T"]) -> Float[np.ndarray, "T D"]:
+    """The row of `table` of each token id. Raises ValueError if an id lies outside 0..V-1."""
+    vocabulary = len(table)
+    if ids.size and not (0 <= ids.min() and ids.max() < vocabulary):  # NumPy itself would count -1 from the end
+        raise ValueError(f"token ids must lie in 0..{vocabulary - 1}, got ids from {ids.min()} to {ids.max()}")
+    return table[ids]  # [T], [V, D] -> [T, D]
+
+
+def embed_cost(table: Float[np.ndarray, "V D"], ids: Int[np.ndarray, "T"]) -> Cost:
+    """No arithmetic: each row that is asked for is read once however often it occurs, and T rows are written."""
+    row_bytes = table.shape[1] * table.itemsize
+    return Cost(
+        flops=0,
+        read_bytes=len(np.unique(ids)) * row_bytes + ids.nbytes,
+        write_bytes=ids.size * row_bytes,
+    )

@@ -1,0 +1,24 @@
+"""The model's first door, in NumPy: every small function of a layer under one roof.
+
+`ops_triton` holds the same names for torch tensors; a model takes either.
+"""
+
+from llminfer.basics.activations import geglu, gelu, swiglu
+from llminfer.basics.embeddings import embed
+from llminfer.basics.norms import layernorm, rmsnorm, rmsnorm_residual
+from llminfer.basics.probabilities import softmax
+from llminfer.basics.projections import matvec
+from llminfer.basics.rotary import rope
+
+__all__ = [
+    "embed",
+    "geglu",
+    "gelu",
+    "layernorm",
+    "matvec",
+    "rmsnorm",
+    "rmsnorm_residual",
+    "rope",
+    "softmax",
+    "swiglu",
+]
