@@ -9,6 +9,7 @@ from pathlib import Path
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 
+import beartype
 from jaxtyping import install_import_hook
 
 PACKAGE = Path(__file__).parent.parent / "llminfer"
@@ -20,4 +21,7 @@ def reference_modules() -> list[str]:
     return [module.name for module in found if not module.ispkg and not module.name.endswith(("_triton", "_torch"))]
 
 
-install_import_hook(reference_modules(), "beartype.beartype")
+# In annotations an int is a float (PEP 484, "The numeric tower"), which beartype grants only when asked. The hook takes
+# the checker by its dotted name, so the configured one is given a name.
+beartype.with_numeric_tower = beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))
+install_import_hook(reference_modules(), "beartype.with_numeric_tower")
