@@ -21,7 +21,7 @@ myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
 myst_heading_anchors = 4
 myst_dmath_double_inline = True
 
-# `make book` has executed the notebooks into this cache; a cell that fails, or is missing there and fails now, ends the build.
+# `make book` has executed the notebooks into this cache; what is missing there runs now, and a failing cell ends the build.
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(Path(__file__).parent.parent / "_build" / "jupyter_cache")
 nb_execution_raise_on_error = True
@@ -58,8 +58,9 @@ def _bundle_mathjax(app, _exception=None) -> None:
 
 def _write_top_index(app, _exception=None) -> None:
     """The site's front page lies in docs/; a reader opens index.html at the top."""
-    page = '<!doctype html><meta charset="utf-8"><title>llminfer</title><meta http-equiv="refresh" content="0; url=docs/index.html">'
-    (Path(app.outdir) / "index.html").write_text(page + '<a href="docs/index.html">llminfer</a>\n')
+    head = '<meta charset="utf-8"><title>llminfer</title><meta http-equiv="refresh" content="0; url=docs/index.html">'
+    link = '<a href="docs/index.html">llminfer</a>'
+    (Path(app.outdir) / "index.html").write_text(f"<!doctype html>{head}{link}\n")
 
 
 def setup(app) -> None:

@@ -5,7 +5,6 @@ import os
 import platform
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,8 +32,6 @@ def _version(package: str) -> str | None:
 
 def _python() -> Finding:
     detail = f"{platform.python_version()} on {platform.system()} {platform.machine()}, {os.cpu_count()} CPUs"
-    if sys.version_info < (3, 11):
-        return Finding("Python", "problem", detail, "llminfer needs Python 3.11 or newer")
     return Finding("Python", "ok", detail)
 
 

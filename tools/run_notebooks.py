@@ -2,7 +2,7 @@
 
 --cache FOLDER  executes what FOLDER does not hold yet, for `make book`; the stored notebooks stay as they are.
 --store         executes all and writes them back with outputs and the hash of their cells, for `make notebooks`.
---check         executes nothing; fails when stored outputs are not from the present cells, hold an error, or are too big.
+--check         executes nothing; fails when stored outputs are not from the present cells, hold an error, or are big.
 """
 
 import argparse

@@ -91,9 +91,8 @@ def announce(folder: Path, build: str) -> None:
     parts = ["library, notebooks, docs and tests"] + [build] * (build in SIZES_GB)
     download, disk = (sum(SIZES_GB[part][column] for part in parts) for column in (0, 1))
     free = shutil.disk_usage(folder).free / 1e9
-    print(
-        f"torch: {build}. About {download:.1f} GB to download (less what pip has cached), {disk:.1f} GB of disk in {folder}."
-    )
+    print(f"torch: {build}. To download: about {download:.1f} GB, less what pip has cached.")
+    print(f"Disk in {folder}: about {disk:.1f} GB.")
     if free < disk:
         raise SystemExit(
             f"Only {free:.1f} GB are free there. Free some, or use TORCH=none (needs {SIZES_GB[parts[0]][1]} GB)."
