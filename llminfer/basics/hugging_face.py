@@ -1,0 +1,364 @@
+"""config.json of a Hugging Face folder, read into a ModelConfig.
+
+Knows the families of `FAMILIES` and says so about any other; what a family can switch on but this library does not
+compute (another activation, partial rotation, another scaling of RoPE) is refused rather than ignored.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from llminfer.basics.config import MlaSpec, ModelConfig, MoeSpec, RopeSpec
+from llminfer.basics.model_fields import MOST_LAYERS, Fields
+
+
+def config_from_hugging_face(raw: Mapping[str, Any], name: str, where: str = "config.json") -> ModelConfig:
+    """The model that a config.json describes; `raw` is the parsed file, `name` what to call the model.
+
+    Fields that are absent take the defaults of the family, as old files leave them out.
+    Raises ValueError naming the field when it is missing, malformed or asks for something unsupported.
+    """
+    fields = Fields(raw, where)
+    family = fields.text("model_type")
+    if family not in FAMILIES:
+        raise ValueError(f"{where}: model_type is {family!r}; supported: {', '.join(sorted(FAMILIES))}")
+    described = FAMILIES[family](fields)
+    ids = fields.token_ids("bos_token_id")
+    return ModelConfig(name=name, bos_id=ids[0] if ids else None, eos_ids=fields.token_ids("eos_token_id"), **described)
+
+
+def _decoder(fields: Fields, tied: bool = False) -> dict[str, Any]:
+    """What the families after Llama share."""
+    width, heads = fields.integer("hidden_size"), fields.integer("num_attention_heads")
+    return {
+        "layers": fields.integer("num_hidden_layers", most=MOST_LAYERS),
+        "width": width,
+        "heads": heads,
+        "kv_heads": fields.integer("num_key_value_heads", heads),
+        "head_width": fields.integer("head_dim", max(1, width // heads)),
+        "feed_forward": fields.integer("intermediate_size"),
+        "vocabulary": fields.integer("vocab_size"),
+        "context": fields.integer("max_position_embeddings"),
+        "norm_eps": fields.number("rms_norm_eps", 1e-6),
+        "rope": _rope(fields),
+        "tied": fields.flag("tie_word_embeddings", tied),
+    }
+
+
+def _gpt2(fields: Fields) -> dict[str, Any]:
+    fields.demand("activation_function", "gelu_new", "gelu_new", "gelu_pytorch_tanh")
+    fields.demand("scale_attn_by_inverse_layer_idx", False, False)
+    fields.demand("add_cross_attention", False, False)
+    width, heads = fields.integer("n_embd"), fields.integer("n_head")
+    return {
+        "layers": fields.integer("n_layer", most=MOST_LAYERS),
+        "width": width,
+        "heads": heads,
+        "kv_heads": heads,
+        "head_width": max(1, width // heads),
+        "feed_forward": fields.integer("n_inner", 4 * width),
+        "vocabulary": fields.integer("vocab_size"),
+        "context": fields.integer("n_positions"),
+        "norm": "layernorm",
+        "norm_eps": fields.number("layer_norm_epsilon", 1e-5),
+        "activation": "gelu",
+        "positions": "learned",
+        "tied": fields.flag("tie_word_embeddings", True),
+        "qkv_bias": True,
+        "output_bias": True,
+        "feed_forward_bias": True,
+        "query_scale": None if fields.flag("scale_attn_weights", True) else 1.0,
+    }
+
+
+def _llama(fields: Fields) -> dict[str, Any]:
+    _demand_silu(fields)
+    bias = fields.flag("attention_bias", False)
+    return _decoder(fields) | {
+        "qkv_bias": bias,
+        "output_bias": bias,
+        "feed_forward_bias": fields.flag("mlp_bias", False),
+    }
+
+
+def _mistral(fields: Fields) -> dict[str, Any]:
+    _demand_silu(fields)
+    described = _decoder(fields)
+    return described | {"windows": _windows(fields, described["layers"], lambda layer: True)}
+
+
+def _mixtral(fields: Fields) -> dict[str, Any]:
+    described = _mistral(fields)
+    moe = MoeSpec(
+        experts=fields.integer("num_local_experts", 8),
+        top_k=fields.integer("num_experts_per_tok", 2),
+        expert_width=described["feed_forward"],
+    )
+    return described | {"moe": moe}
+
+
+def _qwen2(fields: Fields) -> dict[str, Any]:
+    _demand_silu(fields)
+    described = _decoder(fields) | {"qkv_bias": True}
+    if fields.flag("use_sliding_window", False):
+        first = fields.integer("max_window_layers", 28, least=0)
+        described["windows"] = _windows(fields, described["layers"], lambda layer: layer >= first)
+    return described
+
+
+def _qwen_with_qk_norm(fields: Fields) -> dict[str, Any]:
+    bias = fields.flag("attention_bias", False)
+    return _qwen2(fields) | {"qk_norm": True, "qkv_bias": bias, "output_bias": bias}
+
+
+def _qwen3(fields: Fields) -> dict[str, Any]:
+    return _qwen_with_qk_norm(fields) | {"head_width": fields.integer("head_dim", 128)}
+
+
+def _qwen3_moe(fields: Fields) -> dict[str, Any]:
+    described = _qwen_with_qk_norm(fields)
+    if fields.flag("use_sliding_window", False):  # here max_window_layers does not exist
+        described["windows"] = _windows(fields, described["layers"], lambda layer: True)
+    fields.demand("decoder_sparse_step", 1, 1)
+    dense = fields.values.get("mlp_only_layers") or []
+    if dense != list(range(len(dense))):
+        raise fields.error("mlp_only_layers", "supported: the first layers only, [] or [0, 1, ...]")
+    moe = MoeSpec(
+        experts=fields.integer("num_experts" if "num_experts" in fields else "num_local_experts"),
+        top_k=fields.integer("num_experts_per_tok"),
+        expert_width=fields.integer("moe_intermediate_size"),
+        first_layer=len(dense),
+        normalize=fields.flag("norm_topk_prob", False),
+    )
+    return described | {"moe": moe}
+
+
+def _gemma2(fields: Fields) -> dict[str, Any]:
+    """Gemma 2; Gemma 3 is this with another order of layers, q and k normed and no soft caps."""
+    fields.demand("hidden_activation", "gelu_pytorch_tanh", "gelu_pytorch_tanh")
+    fields.demand("use_bidirectional_attention", False, False)
+    described = _decoder(fields, tied=True)
+    bias = fields.flag("attention_bias", False)
+    return described | {
+        "head_width": fields.integer("head_dim", 256),
+        "activation": "geglu",
+        "post_norms": True,
+        "embedding_scale": math.sqrt(described["width"]),
+        "query_scale": fields.number("query_pre_attn_scalar", 256) ** -0.5,
+        "attention_soft_cap": _cap(fields, "attn_logit_softcapping", 50.0),
+        "final_soft_cap": _cap(fields, "final_logit_softcapping", 30.0),
+        "qkv_bias": bias,
+        "output_bias": bias,
+        "windows": _windows(fields, described["layers"], lambda layer: layer % 2 == 0, default=4096),
+    }
+
+
+def _gemma3(fields: Fields) -> dict[str, Any]:
+    described = _gemma2(fields) | {
+        "qk_norm": True,
+        "attention_soft_cap": _cap(fields, "attn_logit_softcapping", None),
+        "final_soft_cap": _cap(fields, "final_logit_softcapping", None),
+    }
+    key = "sliding_window_pattern" if "sliding_window_pattern" in fields else "_sliding_window_pattern"
+    period = fields.integer(key, 6)
+    windows = _windows(fields, described["layers"], lambda layer: (layer + 1) % period != 0, default=4096)
+    kinds = fields.section("rope_parameters")
+    if "full_attention" in kinds or "sliding_attention" in kinds:
+        rope = _rope_spec(kinds.section("full_attention"), fields, 1e6)
+        local = _rope_spec(kinds.section("sliding_attention"), fields, 1e4)
+    else:
+        rope = _rope_spec(fields.section("rope_scaling"), fields, fields.number("rope_theta", 1e6))
+        local = RopeSpec(theta=fields.number("rope_local_base_freq", 1e4))
+    return described | {"windows": windows, "rope": rope, "local_rope": local}
+
+
+def _deepseek(fields: Fields, scoring: str) -> dict[str, Any]:
+    """What DeepSeek-V2 and V3 share: latent attention, a few dense layers, then experts with shared ones beside."""
+    _demand_silu(fields)
+    fields.demand("attention_bias", False, False)
+    fields.demand("mlp_bias", False, False)
+    fields.demand("moe_layer_freq", 1, 1)
+    described = _decoder(fields)
+    mla = MlaSpec(
+        kv_rank=fields.integer("kv_lora_rank", 512),
+        rope_width=fields.integer("qk_rope_head_dim", 64),
+        nope_width=fields.integer("qk_nope_head_dim", 128),
+        value_width=fields.integer("v_head_dim", 128),
+        q_rank=fields.integer("q_lora_rank") if "q_lora_rank" in fields else None,
+    )
+    expert_width = fields.integer("moe_intermediate_size")
+    moe = MoeSpec(
+        experts=fields.integer("n_routed_experts"),
+        top_k=fields.integer("num_experts_per_tok"),
+        expert_width=expert_width,
+        shared_width=expert_width * fields.integer("n_shared_experts", 0, least=0),
+        first_layer=fields.integer("first_k_dense_replace", 0, least=0),
+        scoring=scoring,
+        normalize=fields.flag("norm_topk_prob", scoring == "sigmoid"),
+        routed_scale=fields.number("routed_scaling_factor", 1.0),
+        router_bias=scoring == "sigmoid",
+        groups=fields.integer("n_group", 1),
+        top_groups=fields.integer("topk_group", 1),
+    )
+    key_width = mla.nope_width + mla.rope_width
+    return described | {
+        "kv_heads": described["heads"],
+        "head_width": key_width,
+        "mla": mla,
+        "moe": moe,
+        "query_scale": key_width**-0.5 * _yarn_score_scale(fields),
+    }
+
+
+def _deepseek_v2(fields: Fields) -> dict[str, Any]:
+    fields.demand("norm_topk_prob", False, False)
+    method = fields.demand("topk_method", "greedy", "greedy", "group_limited_greedy")
+    grouped = Fields(
+        fields.values if method != "greedy" else {**fields.values, "n_group": 1, "topk_group": 1}, fields.where
+    )
+    described = _deepseek(grouped, "softmax")
+    return described | {"rope": _rope(fields, interleaved=True)}
+
+
+def _deepseek_v3(fields: Fields) -> dict[str, Any]:
+    fields.demand("topk_method", "noaux_tc", "noaux_tc")
+    fields.demand("scoring_func", "sigmoid", "sigmoid")
+    described = _deepseek(fields, "sigmoid")
+    return described | {"rope": _rope(fields, interleaved=fields.flag("rope_interleave", True))}
+
+
+def _gpt_oss(fields: Fields) -> dict[str, Any]:
+    fields.demand("attention_bias", True, True)
+    fields.demand("swiglu_limit", 7.0, 7.0)
+    fields.demand("swiglu_alpha", 1.702, 1.702)
+    described = _decoder(fields)
+    moe = MoeSpec(
+        experts=fields.integer("num_local_experts"),
+        top_k=fields.integer("num_experts_per_tok", 4),
+        expert_width=described["feed_forward"],
+        scoring="softmax_top_k",
+        router_bias=True,
+        expert_bias=True,
+    )
+    return described | {
+        "activation": "swiglu_clamped",
+        "qkv_bias": True,
+        "output_bias": True,
+        "sinks": True,
+        "windows": _windows(fields, described["layers"], lambda layer: layer % 2 == 0, default=128),
+        "moe": moe,
+    }
+
+
+FAMILIES: dict[str, Callable[[Fields], dict[str, Any]]] = {
+    "gpt2": _gpt2,
+    "llama": _llama,
+    "mistral": _mistral,
+    "mixtral": _mixtral,
+    "qwen2": _qwen2,
+    "qwen3": _qwen3,
+    "qwen3_moe": _qwen3_moe,
+    "gemma2": _gemma2,
+    "gemma3_text": _gemma3,
+    "deepseek_v2": _deepseek_v2,
+    "deepseek_v3": _deepseek_v3,
+    "gpt_oss": _gpt_oss,
+}
+
+
+def _demand_silu(fields: Fields) -> None:
+    fields.demand("hidden_act", "silu", "silu")
+
+
+def _cap(fields: Fields, name: str, default: float | None) -> float | None:
+    """A soft cap; null in the file means none, absence the family's own."""
+    if name in fields:
+        return fields.number(name)
+    return None if name in fields.values else default
+
+
+def _windows(
+    fields: Fields, layers: int, slides: Callable[[int], bool], default: int | None = None
+) -> tuple[int | None, ...]:
+    """One window per layer: by layer_types where the file has them, else where `slides` says so."""
+    if "sliding_window" not in fields and default is None:
+        return ()
+    window = fields.integer("sliding_window", default)
+    kinds = fields.values.get("layer_types")
+    if kinds is None:
+        kinds = ["sliding_attention" if slides(layer) else "full_attention" for layer in range(layers)]
+    if not isinstance(kinds, list) or len(kinds) != layers:
+        raise fields.error("layer_types", f"expected a list with one entry for each of {layers} layers")
+    unknown = [kind for kind in kinds if kind not in ("sliding_attention", "full_attention")]
+    if unknown:
+        raise fields.error(
+            "layer_types", f"{unknown[0]!r} in it is unsupported; supported: sliding_attention, full_attention"
+        )
+    if "sliding_attention" not in kinds:
+        return ()
+    return tuple(window if kind == "sliding_attention" else None for kind in kinds)
+
+
+def _rope_fields(fields: Fields) -> Fields:
+    """Where the file keeps its RoPE: rope_parameters since transformers 5, rope_scaling before."""
+    return fields.section("rope_parameters" if "rope_parameters" in fields else "rope_scaling")
+
+
+def _rope(fields: Fields, interleaved: bool = False) -> RopeSpec:
+    rope = _rope_fields(fields)
+    if "full_attention" in rope or "sliding_attention" in rope:
+        return RopeSpec()  # one entry per kind of layer: the family reads them itself
+    return _rope_spec(rope, fields, fields.number("rope_theta", 1e4), interleaved)
+
+
+def _rope_spec(rope: Fields, model: Fields, theta: float, interleaved: bool = False) -> RopeSpec:
+    """One RoPE section; `theta` holds where the section itself names none."""
+    model.demand("partial_rotary_factor", 1.0, 1.0, 1)
+    rope.demand("partial_rotary_factor", 1.0, 1.0, 1)
+    plain = RopeSpec(theta=rope.number("rope_theta", theta), interleaved=interleaved)
+    key = "rope_type" if "rope_type" in rope else "type"
+    scaling = rope.demand(key, "default", "default", "linear", "llama3", "yarn")
+    if scaling == "default":
+        return plain
+    factor = rope.number("factor")
+    if scaling == "linear":
+        return replace(plain, scaling="linear", factor=factor)
+    original = rope.integer("original_max_position_embeddings", model.integer("max_position_embeddings"))
+    if scaling == "llama3":
+        low, high = rope.number("low_freq_factor"), rope.number("high_freq_factor")
+        if low >= high:
+            raise rope.error("low_freq_factor", f"expected less than high_freq_factor {high}")
+        return replace(
+            plain, scaling="llama3", factor=factor, original_context=original, low_factor=low, high_factor=high
+        )
+    return replace(
+        plain,
+        scaling="yarn",
+        factor=factor,
+        original_context=original,
+        beta_fast=rope.number("beta_fast", 32.0),
+        beta_slow=rope.number("beta_slow", 1.0),
+        attention_factor=_yarn_attention_factor(rope, factor),
+    )
+
+
+def _yarn_growth(factor: float, weight: float = 1.0) -> float:
+    """How much larger YaRN makes attention scores' square root for a context stretched by `factor` (section 3.4)."""
+    return 0.1 * weight * math.log(factor) + 1.0 if factor > 1 else 1.0
+
+
+def _yarn_attention_factor(rope: Fields, factor: float) -> float:
+    if "attention_factor" in rope:
+        return rope.number("attention_factor")
+    if rope.values.get("mscale") and rope.values.get("mscale_all_dim"):
+        return _yarn_growth(factor, rope.number("mscale")) / _yarn_growth(factor, rope.number("mscale_all_dim"))
+    return _yarn_growth(factor)
+
+
+def _yarn_score_scale(fields: Fields) -> float:
+    """DeepSeek grows the scores of the unrotated part too: by mscale squared, which RoPE's own factor cannot reach."""
+    rope = _rope_fields(fields)
+    if rope.values.get("mscale_all_dim") and "factor" in rope:
+        return _yarn_growth(rope.number("factor"), rope.number("mscale_all_dim")) ** 2
+    return 1.0
