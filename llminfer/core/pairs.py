@@ -1,22 +1,59 @@
 """A pair: one idea as a NumPy reference and as a Triton kernel, with its cost and the inputs that try it.
 
 Everything said of a kernel (parity test, benchmark, roofline point, compile matrix, table in the docs) is derived from
-its pair. This module holds the pair itself and finds all of them; it imports neither torch nor triton.
+its pair. This module holds the pair itself, finds all of them, and is the door to what is done with one; torch and
+triton are imported only when a kernel file or one of those doors needs them.
 """
 
+import ast
+import importlib
+import inspect
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from llminfer.core.tolerances import COMPARISONS, DTYPES
+
+if TYPE_CHECKING:
+    from llminfer.core.parity import CheckResult
+
+PACKAGE = Path(__file__).parent.parent
+CHAPTERS: dict[str, str] = {
+    "3.1": "basics",
+    "3.2": "kv_cache",
+    "3.3": "batching",
+    "3.4": "attention",
+    "3.5": "speculative",
+    "3.6": "quantization",
+    "3.7": "distributed",
+    "3.8": "serving",
+}
+ODD_SHAPES: tuple[tuple[int, int], ...] = ((1, 199), (37, 256), (199, 37), (5, 1))
+"""(rows, width) of "odd" cases: one, non-multiples of any block, and a multiple; few enough rows for the interpreter."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """One idea, twice. Named "<chapter>.<idea>", such as "basics.rmsnorm".
+    """One idea, twice. Named "<chapter package>.<idea>", such as "basics.rmsnorm".
 
     reference: NumPy arrays in, NumPy array (or tuple of arrays) out; computes in the dtype it is given.
     kernel:    torch tensors in and out; same argument names and order as the reference.
-    baseline:  plain torch of the same idea, at the same dtype: the yardstick for error and for time.
-    cases:     (rng, size, dtype) -> keyword arguments as NumPy arrays; size is "tiny", "odd" or "bench".
+    baseline:  plain torch of the same idea, at the same dtype: the yardstick for error and for time, and what says which
+               dtype each output has.
+    cases:     (rng, size, dtype) -> keyword arguments with NumPy arrays already in `dtype` (`array.astype(dtype)` knows
+               "bfloat16" once ml_dtypes is imported), or a list of such dicts. "tiny" and "bench" are one case; "odd" is
+               a list of cases over ODD_SHAPES, or over shapes of that kind. The check adds scales, strides and guards.
     cost:      same keyword arguments -> Cost, the least that any version must do.
+    mutates:   arguments written in place; they are compared like outputs. No other argument may change.
+    compare:   "float" (error rule of core/tolerances.py), "exact", or "codes" (integers may differ by one at ties).
+    variants:  further implementations, checked like the kernel. One that cannot run here raises NotImplementedError.
+    scaled:    the floating arguments that the check multiplies by 1e-3 and 30; None means all of them. Name those that
+               may be scaled where others (rotation frequencies, probabilities, quantization scales) must keep their size.
+
+    A kernel need not take strided inputs, but then it has to say so with a ValueError; the check tries it.
+    Raises ValueError or TypeError when a field is not as said here.
     """
 
     name: str
@@ -29,3 +66,113 @@ class Pair:
     mutates: tuple[str, ...] = ()
     compare: str = "float"
     variants: tuple[Callable, ...] = ()
+    scaled: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*", self.name):
+            raise ValueError(f"a pair is named '<chapter package>.<idea>' in lower case, got {self.name!r}")
+        for field in ("reference", "kernel", "baseline", "cases", "cost"):
+            if not callable(getattr(self, field)):
+                raise TypeError(f"{field} of {self.name} must be callable, got {getattr(self, field)!r}")
+        for field in ("dtypes", "mutates", "variants", "scaled"):
+            if not isinstance(getattr(self, field), tuple | None):
+                raise TypeError(f"{field} of {self.name} must be a tuple, got {getattr(self, field)!r}")
+        if not self.dtypes or not set(self.dtypes) <= set(DTYPES):
+            raise ValueError(f"dtypes of {self.name} must be some of {', '.join(DTYPES)}, got {self.dtypes}")
+        if self.compare not in COMPARISONS:
+            raise ValueError(f"compare of {self.name} must be one of {', '.join(COMPARISONS)}, got {self.compare!r}")
+        arguments = argument_names(self.reference)
+        for implementation in (self.kernel, self.baseline, *self.variants):
+            if argument_names(implementation) != arguments:
+                raise ValueError(
+                    f"{getattr(implementation, '__qualname__', implementation)} of {self.name} must take the arguments of "
+                    f"the reference in its order, {arguments}, got {argument_names(implementation)}"
+                )
+        for field in ("mutates", "scaled"):
+            unknown = set(getattr(self, field) or ()) - set(arguments)
+            if unknown:
+                raise ValueError(f"{field} of {self.name} names {sorted(unknown)}; the arguments are {arguments}")
+
+    @property
+    def chapter(self) -> str:
+        """The chapter's package: "basics" of "basics.rmsnorm"."""
+        return self.name.split(".")[0]
+
+    @property
+    def implementations(self) -> dict[str, Callable]:
+        """What is held against the reference: the kernel, then the variants by the names of their functions."""
+        return {"kernel": self.kernel} | {variant.__name__: variant for variant in self.variants}
+
+
+def argument_names(function: Callable) -> tuple[str, ...]:
+    """Names of the arguments of `function`, in order."""
+    return tuple(inspect.signature(function).parameters)
+
+
+def pair_modules() -> dict[str, str]:
+    """Pair name -> module that defines it, read from the sources of `llminfer/*/*_triton.py` without importing them."""
+    found = {}
+    for path in sorted(PACKAGE.glob("*/*_triton.py")):
+        module = f"{PACKAGE.name}.{path.parent.name}.{path.stem}"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Pair":
+                named = [node.args[0]] if node.args else [k.value for k in node.keywords if k.arg == "name"]
+                found |= {name.value: module for name in named if isinstance(name, ast.Constant)}
+    order = list(CHAPTERS.values())
+    place = {name: order.index(name.split(".")[0]) if name.split(".")[0] in order else len(order) for name in found}
+    return {name: found[name] for name in sorted(found, key=lambda name: (place[name], found[name]))}
+
+
+def pair_names(which: str | None = None) -> tuple[str, ...]:
+    """Names of the pairs of a chapter ("3.1" or "basics"), of one pair ("basics.rmsnorm"), or of all; no kernel import.
+
+    Raises ValueError for a name that nothing answers to.
+    """
+    names = tuple(pair_modules())
+    if which is None:
+        return names
+    chapter = CHAPTERS.get(which, which)
+    chosen = tuple(name for name in names if name == which or name.split(".")[0] == chapter)
+    if not chosen and chapter not in CHAPTERS.values():
+        raise ValueError(
+            f"no pair or chapter is called {which!r}; chapters: {', '.join(CHAPTERS)} or {', '.join(CHAPTERS.values())}; "
+            f"pairs: {', '.join(names) or 'none'}"
+        )
+    return chosen
+
+
+def find_pairs(which: str | None = None) -> tuple[Pair, ...]:
+    """The pairs that `pair_names(which)` names; imports their kernel files, hence torch and triton.
+
+    Raises ImportError with the remedy where torch or triton is missing, ValueError for an unknown name.
+    """
+    names, modules = pair_names(which), pair_modules()
+    return tuple(_load(name, modules[name]) for name in names)
+
+
+def all_pairs() -> tuple[Pair, ...]:
+    """Every pair of the package, in the order of the chapters."""
+    return find_pairs()
+
+
+def _load(name: str, module_name: str) -> Pair:
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name not in ("torch", "triton"):
+            raise
+        raise ImportError(
+            f"{name} needs {error.name}, which is not installed: pip install 'llminfer[kernels]' "
+            "(triton exists for Linux only; the NumPy reference works everywhere)"
+        ) from error
+    for value in vars(module).values():
+        if isinstance(value, Pair) and value.name == name:
+            return value
+    raise ValueError(f"{module_name} mentions {name} but holds no such pair at module level")
+
+
+def check(pair: Pair, dtypes: tuple[str, ...] | None = None, sizes: tuple[str, ...] = ("tiny", "odd")) -> "CheckResult":
+    """Hold the kernel and the variants of `pair` against its reference in float64; see core/parity_torch.py."""
+    from llminfer.core.parity_torch import check as check_pair
+
+    return check_pair(pair, dtypes, sizes)

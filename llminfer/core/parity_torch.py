@@ -1,0 +1,173 @@
+"""Check a pair: every implementation, dtype and case against the reference in float64, in memory that tells on it.
+
+Inputs are rounded to the dtype under test first and widened then, so that only the arithmetic is judged. Each case runs
+twice: as it is, and with the next scale of core/tolerances.py in strided memory. Knows nothing of any chapter.
+"""
+
+import zlib
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+
+from llminfer.core.guarded_memory_torch import Guarded, PoisonedAllocations, guarded_array
+from llminfer.core.pairs import Pair, argument_names
+from llminfer.core.parity import CheckResult, Trial, Verdict, judge
+from llminfer.core.tensors_torch import dtype_name, to_torch
+from llminfer.core.tolerances import SCALES, is_floating
+from llminfer.core.triton_environment import DEVICE, INTERPRETED
+
+SIZES: tuple[str, ...] = ("tiny", "odd", "bench")
+
+
+def check(pair: Pair, dtypes: tuple[str, ...] | None = None, sizes: tuple[str, ...] = ("tiny", "odd")) -> CheckResult:
+    """Try all implementations of `pair` on its cases; the same inputs every time.
+
+    A failure is a trial in the result, not an exception; an exception of the kernel is a failed trial.
+    Raises ValueError for a dtype that the pair does not have or an unknown size.
+    """
+    dtypes = pair.dtypes if dtypes is None else dtypes
+    if not set(dtypes) <= set(pair.dtypes):
+        raise ValueError(f"{pair.name} has the dtypes {pair.dtypes}, got {dtypes}")
+    if not set(sizes) <= set(SIZES):
+        raise ValueError(f"sizes must be some of {SIZES}, got {sizes}")
+    trials, skipped = [], []
+    for name, function in pair.implementations.items():
+        for dtype in dtypes:
+            try:
+                trials += [_try(pair, name, function, dtype, *case) for case in planned_cases(pair, dtype, sizes)]
+            except NotImplementedError as reason:
+                skipped.append(f"{name} at {dtype} does not run here: {reason}")
+    return CheckResult(pair.name, INTERPRETED, tuple(trials), tuple(skipped))
+
+
+def cases_of(pair: Pair, size: str, dtype: str) -> list[dict]:
+    """The cases of one size as a list, from a generator seeded by the names alone."""
+    seed = zlib.crc32(f"{pair.name} {size} {dtype}".encode())
+    cases = pair.cases(np.random.default_rng(seed), size, dtype)
+    return [cases] if isinstance(cases, dict) else list(cases)
+
+
+def planned_cases(pair: Pair, dtype: str, sizes: tuple[str, ...]) -> Iterator[tuple[str, dict, float, bool]]:
+    """(size, arguments, scale, strided) of every trial: each case plain, then scaled and strided."""
+    turn = 0
+    for size in sizes:
+        for case in cases_of(pair, size, dtype):
+            yield size, case, 1.0, False
+            scale = SCALES[turn % len(SCALES)]
+            yield size, scaled(pair, case, scale), scale, True
+            turn += 1
+
+
+def scaled(pair: Pair, case: dict, scale: float) -> dict:
+    """`case` with its floating arrays, or those that `pair.scaled` names, multiplied by `scale` in their own dtype."""
+    chosen = argument_names(pair.reference) if pair.scaled is None else pair.scaled
+    return {
+        name: (value.astype(np.float64) * scale).astype(value.dtype)
+        if name in chosen and isinstance(value, np.ndarray) and is_floating(value.dtype)
+        else value
+        for name, value in case.items()
+    }
+
+
+def _try(
+    pair: Pair, name: str, function: Callable, dtype: str, size: str, case: dict, scale: float, strided: bool
+) -> Trial:
+    layout = "strided" if strided else "contiguous"
+    try:
+        verdict = _verdict(pair, function, dtype, case, strided)
+    except _StridesRefused:
+        layout, verdict = "strided refused", _verdict(pair, function, dtype, case, False)
+    return Trial(name, dtype, size, _shapes(case), scale, layout, verdict)
+
+
+class _StridesRefused(Exception):
+    """The implementation raised ValueError on strided inputs: it does not take them and says so."""
+
+
+def _verdict(pair: Pair, function: Callable, dtype: str, case: dict, strided: bool) -> Verdict:
+    guarded = {k: guarded_array(v, DEVICE, strided) for k, v in case.items() if isinstance(v, np.ndarray)}
+    allocations = PoisonedAllocations()
+    try:
+        with allocations:
+            returned = function(**(case | {k: v.tensor for k, v in guarded.items()}))
+        if DEVICE != "cpu":
+            torch.cuda.synchronize()
+    except NotImplementedError:
+        raise
+    except Exception as error:  # whatever a broken kernel raises is its verdict
+        if strided and isinstance(error, ValueError):
+            raise _StridesRefused from error
+        return Verdict(float("inf"), failure=f"raised {type(error).__name__}: {error}")
+    trespass = _trespass(pair, guarded, allocations)
+    if trespass:
+        return Verdict(float("inf"), failure=trespass)
+    oracle = _oracle(pair, case)
+    baseline_arguments = {k: to_torch(v, DEVICE) if isinstance(v, np.ndarray) else v for k, v in case.items()}
+    baseline = _outputs(pair.baseline(**baseline_arguments)) + [baseline_arguments[k] for k in pair.mutates]
+    got = _outputs(returned) + [guarded[k].tensor for k in pair.mutates]
+    if not len(got) == len(baseline) == len(oracle):
+        counts = f"{len(got)} outputs, baseline {len(baseline)}, reference {len(oracle)}"
+        return Verdict(float("inf"), failure=f"{counts} (arguments written in place included)")
+    verdicts = []
+    for place, (k, p, o) in enumerate(zip(got, baseline, oracle, strict=True)):
+        verdicts.append(_judge_output(pair, dtype, k, p, o, in_place=place >= len(got) - len(pair.mutates)))
+    failed = [verdict for verdict in verdicts if verdict.failure]
+    return failed[0] if failed else max(verdicts, key=lambda v: v.max_error / (v.allowed_error or 1.0))
+
+
+def _judge_output(
+    pair: Pair, dtype: str, got: torch.Tensor, baseline: torch.Tensor, oracle: np.ndarray, in_place: bool
+) -> Verdict:
+    if not isinstance(got, torch.Tensor):
+        return Verdict(float("inf"), failure=f"returned a {type(got).__name__} where a tensor was expected")
+    if got.dtype != baseline.dtype or got.device.type != baseline.device.type:
+        have, want = f"{dtype_name(got)} on {got.device}", f"{dtype_name(baseline)} on {baseline.device}"
+        return Verdict(float("inf"), failure=f"returned {have}, the baseline {want}")
+    return judge(
+        _widened(got),
+        _widened(baseline),
+        oracle,
+        dtype,
+        dtype_name(got),
+        pair.compare,
+        INTERPRETED,
+        nan_allowed=in_place,
+    )
+
+
+def _trespass(pair: Pair, guarded: dict[str, Guarded], allocations: PoisonedAllocations) -> str | None:
+    for name, argument in guarded.items():
+        if not argument.guards_intact:
+            return f"wrote outside of its argument {name}"
+        if name not in pair.mutates and not argument.unchanged:
+            return f"changed its argument {name}, which `mutates` does not name"
+    return None if allocations.guards_intact else "wrote outside of a tensor it allocated"
+
+
+def _oracle(pair: Pair, case: dict) -> list[np.ndarray]:
+    """Outputs of the reference in float64, then the arguments that it writes in place."""
+    arguments = {
+        name: value.astype(np.float64 if is_floating(value.dtype) else value.dtype)  # astype copies
+        if isinstance(value, np.ndarray)
+        else value
+        for name, value in case.items()
+    }
+    outputs = _outputs(pair.reference(**arguments))
+    return [np.asarray(output) for output in outputs] + [arguments[name] for name in pair.mutates]
+
+
+def _outputs(returned) -> list:
+    """None, one output, or a tuple of them (a small named result counts as one), as a list."""
+    if returned is None:
+        return []
+    return list(returned) if isinstance(returned, tuple | list) else [returned]
+
+
+def _widened(tensor: torch.Tensor) -> np.ndarray:
+    tensor = tensor.detach().cpu()
+    return (tensor.to(torch.float64) if tensor.is_floating_point() else tensor).numpy()
+
+
+def _shapes(case: dict) -> str:
+    return ", ".join(f"{k} {'x'.join(map(str, v.shape))}" for k, v in case.items() if isinstance(v, np.ndarray))
