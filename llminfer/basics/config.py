@@ -29,7 +29,7 @@ class RopeSpec:
 
     scaling "linear" divides every frequency by factor; "llama3" divides only the slow ones, blending between
     original_context / low_factor and original_context / high_factor; "yarn" blends by rotations (beta_slow, beta_fast)
-    and multiplies cos and sin by attention_factor.
+    and multiplies cos and sin by attention_factor; truncate says that its blend begins and ends at whole pairs.
     """
 
     theta: float = 10_000.0
@@ -42,6 +42,7 @@ class RopeSpec:
     beta_fast: float = 32.0
     beta_slow: float = 1.0
     attention_factor: float = 1.0
+    truncate: bool = True
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class ModelConfig:
     context: int
     norm: Literal["rmsnorm", "layernorm"] = "rmsnorm"
     norm_eps: float = 1e-5
-    activation: Literal["swiglu", "geglu", "gelu", "swiglu_clamped"] = "swiglu"
+    activation: Literal["swiglu", "geglu", "gelu", "relu", "swiglu_clamped"] = "swiglu"
     positions: Literal["rope", "learned"] = "rope"
     rope: RopeSpec = field(default_factory=RopeSpec)
     local_rope: RopeSpec | None = None  # for layers with a window, where it differs (Gemma 3)
