@@ -48,8 +48,8 @@ def poison(tensor: torch.Tensor) -> torch.Tensor:
 class Guarded:
     """A tensor inside a larger poisoned buffer that remembers how it was.
 
-    `tensor` has the given shape; strided, each row is followed by ROW_GAP poisoned elements and each further axis by one
-    poisoned slice, otherwise it is contiguous. A fresh one holds poison.
+    `tensor` has the given shape and, when fresh, holds poison. Strided, each row is followed by ROW_GAP poisoned
+    elements and each further axis by one poisoned slice; otherwise it is contiguous.
     """
 
     def __init__(self, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device | str, strided: bool = False):
@@ -91,7 +91,7 @@ def guarded_array(array: np.ndarray, device: str, strided: bool = False) -> Guar
 
 
 class PoisonedAllocations(TorchFunctionMode):
-    """While entered, `torch.empty` and its kin give poisoned tensors between guards; `torch.zeros` and its kin, guarded.
+    """While entered, `torch.empty` and its kin give poison between guards, `torch.zeros` and its kin zeros there.
 
     Only contiguous tensors with elements are replaced: what launchers allocate (Triton itself makes empty ones).
     """

@@ -31,7 +31,7 @@ CHAPTERS: dict[str, str] = {
     "3.8": "serving",
 }
 ODD_SHAPES: tuple[tuple[int, int], ...] = ((1, 199), (37, 256), (199, 37), (5, 1))
-"""(rows, width) of "odd" cases: one, non-multiples of any block, and a multiple; few enough rows for the interpreter."""
+"""(rows, width) of "odd" cases: ones, non-multiples of any block, a multiple; few rows, for the interpreter's sake."""
 
 
 @dataclass(frozen=True)
@@ -40,17 +40,17 @@ class Pair:
 
     reference: NumPy arrays in, NumPy array (or tuple of arrays) out; computes in the dtype it is given.
     kernel:    torch tensors in and out; same argument names and order as the reference.
-    baseline:  plain torch of the same idea, at the same dtype: the yardstick for error and for time, and what says which
-               dtype each output has.
-    cases:     (rng, size, dtype) -> keyword arguments with NumPy arrays already in `dtype` (`array.astype(dtype)` knows
-               "bfloat16" once ml_dtypes is imported), or a list of such dicts. "tiny" and "bench" are one case; "odd" is
-               a list of cases over ODD_SHAPES, or over shapes of that kind. The check adds scales, strides and guards.
+    baseline:  plain torch of the same idea, at the same dtype: the yardstick for error and for time; it also says
+               which dtype each output has.
+    cases:     (rng, size, dtype) -> keyword arguments with NumPy arrays already in `dtype` (`array.astype(dtype)`
+               knows "bfloat16" once ml_dtypes is imported), or a list of such dicts. "tiny" and "bench" are one case,
+               "odd" is a list over ODD_SHAPES or shapes of that kind. The check adds scales, strides and guards.
     cost:      same keyword arguments -> Cost, the least that any version must do.
     mutates:   arguments written in place; they are compared like outputs. No other argument may change.
     compare:   "float" (error rule of core/tolerances.py), "exact", or "codes" (integers may differ by one at ties).
     variants:  further implementations, checked like the kernel. One that cannot run here raises NotImplementedError.
-    scaled:    the floating arguments that the check multiplies by 1e-3 and 30; None means all of them. Name those that
-               may be scaled where others (rotation frequencies, probabilities, quantization scales) must keep their size.
+    scaled:    the floating arguments that the check multiplies by 1e-3 and by 30; None means all of them. Name those
+               that may be, where others (rotation frequencies, probabilities) only make sense at their own size.
 
     A kernel need not take strided inputs, but then it has to say so with a ValueError; the check tries it.
     Raises ValueError or TypeError when a field is not as said here.
@@ -85,8 +85,8 @@ class Pair:
         for implementation in (self.kernel, self.baseline, *self.variants):
             if argument_names(implementation) != arguments:
                 raise ValueError(
-                    f"{getattr(implementation, '__qualname__', implementation)} of {self.name} must take the arguments of "
-                    f"the reference in its order, {arguments}, got {argument_names(implementation)}"
+                    f"{getattr(implementation, '__qualname__', implementation)} of {self.name} must take the arguments "
+                    f"of the reference in its order, {arguments}, got {argument_names(implementation)}"
                 )
         for field in ("mutates", "scaled"):
             unknown = set(getattr(self, field) or ()) - set(arguments)
@@ -135,8 +135,8 @@ def pair_names(which: str | None = None) -> tuple[str, ...]:
     chosen = tuple(name for name in names if name == which or name.split(".")[0] == chapter)
     if not chosen and chapter not in CHAPTERS.values():
         raise ValueError(
-            f"no pair or chapter is called {which!r}; chapters: {', '.join(CHAPTERS)} or {', '.join(CHAPTERS.values())}; "
-            f"pairs: {', '.join(names) or 'none'}"
+            f"no pair or chapter is called {which!r}; chapters are {', '.join(CHAPTERS)} or "
+            f"{', '.join(CHAPTERS.values())}; pairs are {', '.join(names) or 'not there yet'}"
         )
     return chosen
 

@@ -17,7 +17,7 @@ from llminfer.core.tolerances import (
 
 @dataclass(frozen=True)
 class Verdict:
-    """How one output compares. Errors are against the float64 oracle; `failure` says in words what is wrong, or is None."""
+    """How one output compares with the float64 oracle; `failure` says in words what is wrong, or is None."""
 
     max_error: float = 0.0
     allowed_error: float = 0.0

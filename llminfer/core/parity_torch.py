@@ -76,12 +76,12 @@ def _try(
     layout = "strided" if strided else "contiguous"
     try:
         verdict = _verdict(pair, function, dtype, case, strided)
-    except _StridesRefused:
+    except _StridesRefusedError:
         layout, verdict = "strided refused", _verdict(pair, function, dtype, case, False)
     return Trial(name, dtype, size, _shapes(case), scale, layout, verdict)
 
 
-class _StridesRefused(Exception):
+class _StridesRefusedError(Exception):
     """The implementation raised ValueError on strided inputs: it does not take them and says so."""
 
 
@@ -97,7 +97,7 @@ def _verdict(pair: Pair, function: Callable, dtype: str, case: dict, strided: bo
         raise
     except Exception as error:  # whatever a broken kernel raises is its verdict
         if strided and isinstance(error, ValueError):
-            raise _StridesRefused from error
+            raise _StridesRefusedError from error
         return Verdict(float("inf"), failure=f"raised {type(error).__name__}: {error}")
     trespass = _trespass(pair, guarded, allocations)
     if trespass:

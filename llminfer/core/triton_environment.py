@@ -6,6 +6,7 @@ the environment wins. Kernel files write `from llminfer.core.triton_environment 
 """
 
 import os
+from collections.abc import Callable
 
 import torch
 
@@ -21,7 +22,38 @@ INTERPRETED: bool = _choose_interpreter()
 
 import triton  # noqa: E402  (after the choice, which Triton reads on import and at every @triton.jit)
 import triton.language as tl  # noqa: E402
+from triton.runtime.jit import KernelInterface  # noqa: E402
 
 DEVICE: str = "cpu" if INTERPRETED or not torch.cuda.is_available() else "cuda"
 
-__all__ = ["DEVICE", "INTERPRETED", "tl", "triton"]
+__all__ = ["DEVICE", "INTERPRETED", "autotune", "operand_dtype", "tl", "triton"]
+
+
+def autotune(configs: list, key: list[str], **options) -> Callable:
+    """`triton.autotune` on a GPU; without one, the first configuration, because there is nothing to time.
+
+    The first configuration is therefore the one that the interpreter runs and the compile matrix shows.
+    """
+    if DEVICE == "cpu":
+        return lambda kernel: _FirstConfiguration(kernel, configs[0])
+    return triton.autotune(configs, key, **options)
+
+
+class _FirstConfiguration(KernelInterface):
+    """A kernel that is always launched with one configuration: block sizes, warps and stages."""
+
+    def __init__(self, kernel: KernelInterface, configuration: "triton.Config") -> None:
+        self.fn, self._arguments = kernel, configuration.all_kwargs()
+
+    def run(self, *args, grid, warmup, **kwargs):
+        return self.fn.run(*args, grid=grid, warmup=warmup, **kwargs, **self._arguments)
+
+
+def operand_dtype(tensor: torch.Tensor) -> "tl.dtype":
+    """The dtype in which `tl.dot` should take the values of `tensor`: its own, float32 under the interpreter.
+
+    Tensor cores want the narrow type, but the interpreter computes bfloat16 on its bits as if they were integers.
+    Pass it to the kernel as a constexpr and write `tl.load(...).to(OPERAND)`.
+    """
+    name = "float32" if INTERPRETED else str(tensor.dtype).removeprefix("torch.")
+    return {"float8_e4m3fn": tl.float8e4nv, "float8_e5m2": tl.float8e5}.get(name) or getattr(tl, name)
