@@ -56,11 +56,16 @@ def gelu_cost(x: Float[np.ndarray, "..."]) -> Cost:
     return Cost(flops=9 * x.size, read_bytes=x.nbytes, write_bytes=x.nbytes)
 
 
+def half_width(shape: tuple[int, ...]) -> int:
+    """F of a fused gate|up of `shape` [..., 2F]. Raises ValueError if its last axis is odd."""
+    if shape[-1] % 2:
+        raise ValueError(f"gate|up must have an even last axis, one half each, got shape {shape}")
+    return shape[-1] // 2
+
+
 def _halves(gate_up: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    width = gate_up.shape[-1]
-    if width % 2:
-        raise ValueError(f"gate|up must have an even last axis, one half each, got shape {gate_up.shape}")
-    return gate_up[..., : width // 2], gate_up[..., width // 2 :]
+    width = half_width(gate_up.shape)
+    return gate_up[..., :width], gate_up[..., width:]
 
 
 def _gated_cost(gate_up: np.ndarray, flops: int) -> Cost:

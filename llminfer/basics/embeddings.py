@@ -8,9 +8,7 @@ from llminfer.core.cost import Cost
 
 def embed(table: Float[np.ndarray, "V D"], ids: Int[np.ndarray, "T"]) -> Float[np.ndarray, "T D"]:
     """The row of `table` of each token id. Raises ValueError if an id lies outside 0..V-1."""
-    vocabulary = len(table)
-    if ids.size and not (0 <= ids.min() and ids.max() < vocabulary):  # NumPy itself would count -1 from the end
-        raise ValueError(f"token ids must lie in 0..{vocabulary - 1}, got ids from {ids.min()} to {ids.max()}")
+    check_ids(ids, len(table))
     return table[ids]  # [T], [V, D] -> [T, D]
 
 
@@ -22,3 +20,9 @@ def embed_cost(table: Float[np.ndarray, "V D"], ids: Int[np.ndarray, "T"]) -> Co
         read_bytes=len(np.unique(ids)) * row_bytes + ids.nbytes,
         write_bytes=ids.size * row_bytes,
     )
+
+
+def check_ids(ids: Int[np.ndarray, "T"], vocabulary: int) -> None:
+    """Raise ValueError if an id lies outside 0..vocabulary-1; NumPy itself would count -1 from the end."""
+    if ids.size and not (0 <= ids.min() and ids.max() < vocabulary):
+        raise ValueError(f"token ids must lie in 0..{vocabulary - 1}, got ids from {ids.min()} to {ids.max()}")

@@ -19,7 +19,7 @@ def rmsnorm(
     Raises ValueError if `eps` is not positive.
     Source: Zhang and Sennrich 2019, eq. 4.
     """
-    _check_eps(eps)
+    check_eps(eps)
     mean_square = np.vecdot(x, x)[..., None] / x.shape[-1]  # [T, D] -> [T, 1], without a temporary for x * x
     return x / np.sqrt(mean_square + eps) * gain  # [T, D]
 
@@ -57,7 +57,7 @@ def layernorm(
     the mean is large. Raises ValueError if `eps` is not positive.
     Source: Ba, Kiros and Hinton 2016, eq. 3.
     """
-    _check_eps(eps)
+    check_eps(eps)
     centered = x - np.mean(x, axis=-1, keepdims=True)  # [T, D]
     variance = np.vecdot(centered, centered)[..., None] / x.shape[-1]  # [T, D] -> [T, 1]
     return centered / np.sqrt(variance + eps) * gain + bias  # [T, D]
@@ -70,7 +70,8 @@ def layernorm_cost(
     return Cost(flops=7 * x.size, read_bytes=x.nbytes + gain.nbytes + bias.nbytes, write_bytes=x.nbytes)
 
 
-def _check_eps(eps: float) -> None:
+def check_eps(eps: float) -> None:
+    """Raise ValueError unless `eps` is positive."""
     if not eps > 0:
         raise ValueError(
             f"eps must be positive so that a row of zeros can be normalised, got {eps}; models use 1e-5 or 1e-6"

@@ -1,7 +1,10 @@
 """The model's first door, in NumPy: every small function of a layer under one roof.
 
-`ops_triton` holds the same names for torch tensors; a model takes either.
+`ops_triton` holds the same names for torch tensors; a model takes either. With them come the few array functions that a
+model needs and that NumPy and torch spell differently.
 """
+
+from numpy import asarray, concatenate, tanh
 
 from llminfer.basics.activations import geglu, gelu, swiglu
 from llminfer.basics.embeddings import embed
@@ -11,6 +14,8 @@ from llminfer.basics.projections import matvec
 from llminfer.basics.rotary import rope
 
 __all__ = [
+    "asarray",
+    "concatenate",
     "embed",
     "geglu",
     "gelu",
@@ -21,4 +26,5 @@ __all__ = [
     "rope",
     "softmax",
     "swiglu",
+    "tanh",
 ]

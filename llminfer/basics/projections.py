@@ -14,8 +14,7 @@ def matvec(x: Float[np.ndarray, "T N"], weight: Float[np.ndarray, "N M"]) -> Flo
     `weight` may be a transposed view of what a checkpoint stores, [M, N]; the kernel then reads it along N.
     Raises ValueError for more rows.
     """
-    if not 1 <= len(x) <= MAX_ROWS:
-        raise ValueError(f"matvec is for 1 to {MAX_ROWS} rows, as in decode, got {len(x)}; use x @ weight")
+    check_rows(len(x))
     return x @ weight  # [T, N], [N, M] -> [T, M]
 
 
@@ -27,3 +26,9 @@ def matvec_cost(x: Float[np.ndarray, "T N"], weight: Float[np.ndarray, "N M"]) -
         read_bytes=x.nbytes + weight.nbytes,
         write_bytes=tokens * outputs * x.itemsize,
     )
+
+
+def check_rows(rows: int) -> None:
+    """Raise ValueError unless `rows` is what a decode step brings, 1 to MAX_ROWS."""
+    if not 1 <= rows <= MAX_ROWS:
+        raise ValueError(f"matvec is for 1 to {MAX_ROWS} rows, as in decode, got {rows}; use x @ weight")

@@ -43,8 +43,10 @@ def _yarn_ramp(spec: RopeSpec, width: int) -> Float[np.ndarray, "pairs"]:
     def pair_that_turns(times: float) -> float:
         return width * math.log(spec.original_context / (times * 2 * math.pi)) / (2 * math.log(spec.theta))
 
-    first = max(math.floor(pair_that_turns(spec.beta_fast)), 0)
-    last = min(math.ceil(pair_that_turns(spec.beta_slow)), width - 1)
+    first, last = pair_that_turns(spec.beta_fast), pair_that_turns(spec.beta_slow)
+    if spec.truncate:
+        first, last = math.floor(first), math.ceil(last)
+    first, last = max(first, 0), min(last, width - 1)
     return np.clip((np.arange(width // 2) - first) / max(last - first, 1e-3), 0, 1)  # [pairs]
 
 
@@ -77,7 +79,7 @@ def rope(
     off by up to 0.03 radians. They are rounded to the dtype of `x` once, then everything stays in it.
     Source: Su et al. 2021, eq. 34.
     """
-    first, second = _pair_slices(x, frequencies, interleaved)
+    first, second = pair_slices(x.shape[-1], len(frequencies), interleaved)
     angles = np.multiply(positions[:, None], frequencies, dtype=np.float64)  # [T], [pairs] -> [T, pairs]
     cos = (attention_factor * np.cos(angles)).astype(x.dtype)[:, None]  # [T, 1, pairs], the same for every head
     sin = (attention_factor * np.sin(angles)).astype(x.dtype)[:, None]
@@ -87,11 +89,13 @@ def rope(
     return turned
 
 
-def _pair_slices(x: np.ndarray, frequencies: np.ndarray, interleaved: bool) -> tuple[slice, slice]:
-    """Where the first and where the second members of the pairs lie within a head."""
-    pairs = len(frequencies)
-    if 2 * pairs > x.shape[-1]:
-        raise ValueError(f"{pairs} frequencies turn {2 * pairs} elements, but a head of x has only {x.shape[-1]}")
+def pair_slices(width: int, pairs: int, interleaved: bool) -> tuple[slice, slice]:
+    """Where the first and where the second members of the pairs lie within a head of `width` elements.
+
+    Raises ValueError if the head is narrower than 2 * pairs.
+    """
+    if 2 * pairs > width:
+        raise ValueError(f"{pairs} frequencies turn {2 * pairs} elements, but a head of x has only {width}")
     if interleaved:
         return slice(0, 2 * pairs, 2), slice(1, 2 * pairs, 2)
     return slice(0, pairs), slice(pairs, 2 * pairs)
