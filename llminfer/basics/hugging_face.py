@@ -340,6 +340,7 @@ def _rope_spec(rope: Fields, model: Fields, theta: float, interleaved: bool = Fa
         beta_fast=rope.number("beta_fast", 32.0),
         beta_slow=rope.number("beta_slow", 1.0),
         attention_factor=_yarn_attention_factor(rope, factor),
+        truncate=rope.flag("truncate", True),
     )
 
 

@@ -92,7 +92,7 @@ def _decoder(config: ModelConfig, take: WeightReader, family: str) -> Weights:
 
 
 def _norm_names(config: ModelConfig) -> dict[str, str]:
-    """Ours: theirs. With four norms a layer, "post attention" means what it says; with two it names the next block's."""
+    """Ours: theirs. With four norms a layer "post attention" is meant; with two it is the next block's norm."""
     if config.post_norms:
         return {
             "attention_norm": "input_layernorm.weight",

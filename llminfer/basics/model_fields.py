@@ -71,7 +71,7 @@ class Fields:
         return tuple(ids)
 
     def demand(self, name: str, default: Any, *supported: Any) -> Any:
-        """The value, which must be one of the supported ones: whatever else is there, this library would compute wrongly."""
+        """The value, which must be one of the supported ones: anything else would be computed wrongly here."""
         value = self._take(name, default)
         if not any(type(value) is type(known) and value == known for known in supported):
             raise self.error(name, f"supported: {', '.join(repr(known) for known in supported)}")

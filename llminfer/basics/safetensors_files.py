@@ -21,8 +21,8 @@ LARGEST_JSON_BYTES = 100_000_000
 class SafetensorsFolder:
     """A `TensorSource` over all safetensors files of a folder.
 
-    Raises FileNotFoundError when there are none, and ValueError when a file is damaged, leads out of the folder, or does not hold
-    what the index says.
+    Raises FileNotFoundError when there are none, and ValueError when a file is damaged, leads out of the folder, or
+    does not hold what the index says.
     """
 
     def __init__(self, folder: Path) -> None:
