@@ -1,0 +1,163 @@
+"""One text being continued: rows of logits come in, tokens and text go out, until there is a reason to stop.
+
+Knows no model and no cache: whoever runs them, for one text or for a batch, hands in the logits of the next token.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from llminfer.basics.config import ModelConfig
+from llminfer.basics.probabilities import log_softmax
+from llminfer.basics.sampling import SamplingParams, sample
+from llminfer.basics.stop_strings import StopStrings
+from llminfer.basics.tokenization import Tokenizer
+from llminfer.core.philox import token_uniform
+
+FinishReason = Literal["stop", "length"]
+"""A stop id or stop string was met, or max_tokens or the end of the context."""
+
+
+@dataclass(frozen=True)
+class GeneratedToken:
+    """One token, and what became certain with it.
+
+    text:          what can be shown since the token before; may be empty, and never holds half a character.
+    logprob:       log probability in the model's own distribution, before processors and temperature.
+    top_logprobs:  the most probable tokens with their log probabilities, best first.
+    finish_reason: None for all tokens but the last.
+    """
+
+    id: int
+    text: str
+    logprob: float
+    top_logprobs: tuple[tuple[int, float], ...]
+    finish_reason: FinishReason | None
+
+
+@dataclass(frozen=True)
+class Completion:
+    """A finished continuation. The text ends before the stop id or stop string; the tokens include it."""
+
+    tokens: tuple[GeneratedToken, ...]
+
+    @property
+    def ids(self) -> list[int]:
+        return [token.id for token in self.tokens]
+
+    @property
+    def text(self) -> str:
+        return "".join(token.text for token in self.tokens)
+
+    @property
+    def logprobs(self) -> list[float]:
+        return [token.logprob for token in self.tokens]
+
+    @property
+    def finish_reason(self) -> FinishReason | None:
+        return self.tokens[-1].finish_reason
+
+
+class Continuation:
+    """A prompt and what has been generated after it.
+
+    Noise is keyed by (seed, sequence, position), so tokens depend neither on what else runs nor on how often.
+    Raises ValueError for a prompt or stop ids that do not fit the model.
+    """
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        tokenizer: Tokenizer,
+        prompt: Sequence[int],
+        params: SamplingParams,
+        sequence: int = 0,
+    ) -> None:
+        check_prompt(config, prompt)
+        named = {*config.eos_ids, *tokenizer.eos_ids}
+        self.stop_ids = sorted(named if params.stop_ids is None else params.stop_ids)
+        check_ids("stop_ids", self.stop_ids, config.vocabulary)
+        self.params = params
+        self.sequence = sequence
+        self.tokens = list(prompt)  # grows
+        self.finish_reason: FinishReason | None = None
+        self._prompt_length = len(prompt)
+        self._full_at = min(len(prompt) + params.max_tokens, config.context)
+        self._vocabulary = tokenizer.vocabulary_size  # a model may have more rows, as padding
+        self._decoder = tokenizer.stream()
+        self._stop_strings = StopStrings(params.stop)
+
+    def accept(self, logits: Float[np.ndarray, "V"]) -> GeneratedToken:
+        """Choose the next token by the model's logits for it. Raises ValueError once the continuation is finished."""
+        if self.finish_reason:
+            raise ValueError(f"this continuation ended after {len(self.tokens)} tokens ({self.finish_reason})")
+        logits = logits[: self._vocabulary].copy()  # without padding rows; processors may write into it
+        logprobs = log_softmax(logits)  # [V]
+        token = self._choose(logits)
+        self.tokens.append(token)
+        text = self._show(token)
+        top = _most_probable(logprobs, self.params.logprobs)
+        return GeneratedToken(token, text, float(logprobs[token]), top, self.finish_reason)
+
+    @property
+    def _generated(self) -> int:
+        return len(self.tokens) - self._prompt_length
+
+    def _choose(self, logits: Float[np.ndarray, "V"]) -> int:
+        if self._generated < self.params.min_tokens:
+            logits[self.stop_ids] = -np.inf
+        for process in self.params.processors:
+            logits = process(self.tokens, logits)
+        if self.params.temperature == 0:
+            return sample(logits, 0)
+        noise = token_uniform(self.params.seed, self.sequence, position=len(self.tokens), vocabulary=len(logits))
+        return sample(logits, self.params.temperature, noise)
+
+    def _show(self, token: int) -> str:
+        """The text to show after this token; finds out whether it is the last one."""
+        if token in self.stop_ids:
+            self.finish_reason = "stop"
+            return self._search(self._decoder.flush()) + self._stop_strings.flush()
+        text = self._search(self._decoder.push(token))
+        if self._stop_strings.found is not None:
+            self.finish_reason = "stop"
+        elif len(self.tokens) == self._full_at:
+            self.finish_reason = "length"
+            text += self._search(self._decoder.flush()) + self._stop_strings.flush()
+        return text
+
+    def _search(self, text: str) -> str:
+        """The text up to a stop string. While min_tokens forbids to stop, all of it."""
+        return text if self._generated < self.params.min_tokens else self._stop_strings.push(text)
+
+
+def collect(tokens: Iterable[GeneratedToken]) -> Completion:
+    """All of a stream, once it has ended."""
+    return Completion(tuple(tokens))
+
+
+def _most_probable(logprobs: Float[np.ndarray, "V"], count: int) -> tuple[tuple[int, float], ...]:
+    best = np.argsort(-logprobs, kind="stable")[:count] if count else []
+    return tuple((int(token), float(logprobs[token])) for token in best)
+
+
+def check_prompt(config: ModelConfig, prompt: Sequence[int]) -> None:
+    """Raise ValueError if the model cannot continue these tokens."""
+    if not len(prompt):
+        raise ValueError("the prompt has no tokens; give at least one, such as the model's beginning-of-text token")
+    if len(prompt) >= config.context:
+        raise ValueError(
+            f"the prompt has {len(prompt)} tokens, and the context of {config.name!r} has {config.context} for prompt "
+            f"and answer together; shorten it to at most {config.context - 1}"
+        )
+    check_ids("prompt", prompt, config.vocabulary)
+
+
+def check_ids(name: str, ids: Sequence[int], vocabulary: int) -> None:
+    """Raise ValueError if some of the ids are no tokens."""
+    for place, token in enumerate(ids):
+        if not 0 <= token < vocabulary:
+            raise ValueError(f"{name}[{place}] is {token}; the vocabulary has the tokens 0..{vocabulary - 1}")
