@@ -37,8 +37,9 @@ L2 = Roof("H100 L2", 5.5e12, 989e12)
 
 
 def a_roofline(**kwargs):
-    points = [Achieved("decode", batch, 2.5e12 * batch) for batch in (1, 4, 16)] + [Achieved("prefill", 900, 650e12)]
-    return roofline([H100, L2], points, **{"alt": ALT, "title": "One <roof> & another", **kwargs})
+    decode = [Achieved("decode", batch, 2.5e12 * batch) for batch in (1, 4, 16)]
+    others = [Achieved("prefill", 900, 650e12), Achieved("norm", 1.1, 2.6e12)]  # the norm sits upon decode at batch 1
+    return roofline([H100, L2], decode + others, **{"alt": ALT, "title": "One <roof> & another", **kwargs})
 
 
 def a_latency(**kwargs):
