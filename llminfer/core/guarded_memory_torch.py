@@ -1,8 +1,9 @@
 """Memory that tells on a kernel: guards around every tensor, poison in every fresh one.
 
 A kernel that reads past its input reads NaN; one that leaves part of its output unwritten returns NaN; one that writes
-outside of what it was given changes a guard. Integers cannot be NaN: their poison is -1 (85 in one byte), a value that
-a wild read may take for an index without leaving the guards of the table it looks into.
+outside of what it was given changes a guard. Every buffer has a NaN of its own kind (its payload bits), because a
+kernel that runs past both its input and its output writes NaN over NaN. Integers cannot be NaN: their poison is a small
+negative number, which a wild read may take for an index without leaving the guards of the table it looks into.
 """
 
 import numpy as np
@@ -11,8 +12,9 @@ from torch.overrides import TorchFunctionMode
 
 from llminfer.core.tensors_torch import dtype_name, to_torch
 
-GUARD = 16384
-"""Elements on each side of a tensor: more than one block or row, so that an error by one lands inside."""
+GUARD = 8192
+"""Elements on each side of a tensor: more than one block or row, so that an error by one lands inside; two of them are
+few enough that torch fills them in one thread."""
 ROW_GAP = 16
 """Elements between the rows of a strided tensor; keeps rows 16-byte aligned, which tensor descriptors need."""
 
@@ -29,19 +31,30 @@ _INITIALISED = (
 )
 
 
-def poison(tensor: torch.Tensor) -> torch.Tensor:
-    """Fill a contiguous tensor with NaN, or with what stands for it among integers."""
-    name = dtype_name(tensor)
-    if name.startswith("float8"):
-        tensor.view(torch.uint8).fill_(0x7F)
-    elif tensor.is_floating_point():
-        tensor.fill_(float("nan"))
-    elif tensor.dtype == torch.bool:
-        tensor.fill_(True)
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+_QUIET_NAN = {
+    "float16": (0x7E00, 0),
+    "bfloat16": (0x7FC0, 0),
+    "float32": (0x7FC00000, 16),
+    "float64": (0x7FF8 << 48, 45),
+}
+"""Bits of a quiet NaN, and how far up the payload goes so that it survives conversion between these types."""
+
+
+def poison(tensor: torch.Tensor, kind: int) -> torch.Tensor:
+    """Fill a contiguous tensor with NaN of a kind from 0 to 31, or with what stands for it among integers."""
+    name, bits = dtype_name(tensor), tensor.view(_BITS[tensor.itemsize])
+    if name in _QUIET_NAN:
+        nan, shift = _QUIET_NAN[name]
+        bits.fill_(nan | (1 + kind) << shift)
+    elif name.startswith("float8"):
+        bits.fill_((0x7F, 0xFF)[kind % 2])  # has no other NaN
+    elif name == "bool":
+        bits.fill_(1)
     elif tensor.itemsize == 1:
-        tensor.fill_(85)
+        bits.fill_(85 + kind)
     else:
-        tensor.view({2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.itemsize]).fill_(-1)
+        bits.fill_(-1 - kind)
     return tensor
 
 
@@ -49,15 +62,15 @@ class Guarded:
     """A tensor inside a larger poisoned buffer that remembers how it was.
 
     `tensor` has the given shape and, when fresh, holds poison. Strided, each row is followed by ROW_GAP poisoned
-    elements and each further axis by one poisoned slice; otherwise it is contiguous.
+    elements and each further axis by one poisoned slice; otherwise it is contiguous. `kind` is that of the poison.
     """
 
-    def __init__(self, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device | str, strided: bool = False):
+    def __init__(self, shape: tuple[int, ...], like: torch.Tensor, kind: int, strided: bool = False) -> None:
         self.shape = tuple(shape)
         gaps = [1] * (len(self.shape) - 1) + [ROW_GAP] if strided and len(self.shape) > 1 else [0] * len(self.shape)
         self._padded = tuple(length + gap for length, gap in zip(self.shape, gaps, strict=True))
         size = int(np.prod(self._padded, dtype=np.int64))
-        self._buffer = poison(torch.empty(GUARD + size + GUARD, dtype=dtype, device=device))
+        self._buffer = poison(torch.empty(GUARD + size + GUARD, dtype=like.dtype, device=like.device), kind)
         self.tensor = self._inside(self._buffer)
         self._before = self._buffer.clone()
 
@@ -84,10 +97,13 @@ class Guarded:
         return padded[tuple(slice(0, length) for length in self.shape)]
 
 
-def guarded_array(array: np.ndarray, device: str, strided: bool = False) -> Guarded:
-    """The values of `array` as a guarded tensor on `device`."""
-    values = to_torch(array, device)
-    return Guarded(array.shape, values.dtype, device, strided).fill(values)
+def guarded_arguments(arguments: dict, device: str, strided: bool = False) -> dict[str, Guarded]:
+    """The arrays among `arguments` as guarded tensors on `device`, each with its own kind of poison."""
+    arrays = {name: to_torch(value, device) for name, value in arguments.items() if isinstance(value, np.ndarray)}
+    return {
+        name: Guarded(values.shape, values, kind % 16, strided).fill(values)
+        for kind, (name, values) in enumerate(arrays.items())
+    }
 
 
 class PoisonedAllocations(TorchFunctionMode):
@@ -104,7 +120,7 @@ class PoisonedAllocations(TorchFunctionMode):
         result = func(*args, **(kwargs or {}))
         if func not in _UNINITIALISED + _INITIALISED or not result.is_contiguous() or not result.numel():
             return result
-        guarded = Guarded(result.shape, result.dtype, result.device)
+        guarded = Guarded(result.shape, result, 16 + len(self._allocated) % 16)  # never a kind of an argument
         if func in _INITIALISED:
             guarded.fill(result)
         self._allocated.append(guarded)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import torch
 
-from llminfer.core.guarded_memory_torch import Guarded, PoisonedAllocations, guarded_array
+from llminfer.core.guarded_memory_torch import Guarded, PoisonedAllocations, guarded_arguments
 from llminfer.core.pairs import Pair, argument_names
 from llminfer.core.parity import CheckResult, Trial, Verdict, judge
 from llminfer.core.tensors_torch import dtype_name, to_torch
@@ -86,7 +86,7 @@ class _StridesRefusedError(Exception):
 
 
 def _verdict(pair: Pair, function: Callable, dtype: str, case: dict, strided: bool) -> Verdict:
-    guarded = {k: guarded_array(v, DEVICE, strided) for k, v in case.items() if isinstance(v, np.ndarray)}
+    guarded = guarded_arguments(case, DEVICE, strided)
     allocations = PoisonedAllocations()
     try:
         with allocations:
