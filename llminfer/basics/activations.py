@@ -1,4 +1,4 @@
-"""Activations of the feed-forward block: SwiGLU (Llama and most others), GeGLU (Gemma) and GELU (GPT-2).
+"""Activations of the feed-forward block: SwiGLU (Llama and most others), GeGLU (Gemma), GELU (GPT-2), gpt-oss's own.
 
 The gated forms read the fused projection gate|up, F2 = 2F wide, that one matrix product has made. All compute in the
 dtype of their input.
@@ -47,13 +47,30 @@ def gelu(x: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
     The exact form with erf differs by up to 5e-4; a model wants the one it was trained with.
     Source: Hendrycks and Gimpel 2016, section 2.
     """
-    inner = math.sqrt(2 / math.pi) * x * (1 + 0.044715 * x * x)  # x * x, because x**3 goes through the slow pow
+    with np.errstate(over="ignore"):  # in float16 inner may reach infinity, where tanh has long been 1
+        inner = math.sqrt(2 / math.pi) * x * (1 + 0.044715 * x * x)  # x * x, because x**3 goes through the slow pow
     return 0.5 * x * (1 + np.tanh(inner))
 
 
 def gelu_cost(x: Float[np.ndarray, "..."]) -> Cost:
     """9 FLOPs an element with tanh as one; read once and written once."""
     return Cost(flops=9 * x.size, read_bytes=x.nbytes, write_bytes=x.nbytes)
+
+
+def swiglu_clamped(gate_up: Float[np.ndarray, "... F2"]) -> Float[np.ndarray, "... F"]:
+    """gate * sigmoid(1.702 * gate) * (up + 1), after gate is cut off above 7 and up beyond -7 and 7, as gpt-oss has it.
+
+    Raises ValueError if the last axis is odd. Source: gpt-oss model card 2025, section 2.2, and its published code.
+    """
+    gate, up = _halves(gate_up)  # [T, 2F] -> [T, F], [T, F]
+    gate, up = np.minimum(gate, 7), np.clip(up, -7, 7)
+    with np.errstate(over="ignore"):  # as in swiglu
+        return gate / (1 + np.exp(-1.702 * gate)) * (up + 1)
+
+
+def swiglu_clamped_cost(gate_up: Float[np.ndarray, "... F2"]) -> Cost:
+    """As swiglu, and three comparisons, a factor and an add: 10 FLOPs a result."""
+    return _gated_cost(gate_up, flops=10)
 
 
 def half_width(shape: tuple[int, ...]) -> int:

@@ -48,6 +48,23 @@ def geglu(gate_up: torch.Tensor) -> torch.Tensor:
     return _gated(_geglu_kernel, gate_up)
 
 
+@triton.jit
+def _swiglu_clamped_kernel(gate_up_ptr, out_ptr, row_stride, width, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = column < width
+    gate = tl.load(gate_up_ptr + row * row_stride + column, mask=inside, other=0.0).to(tl.float32)
+    up = tl.load(gate_up_ptr + row * row_stride + width + column, mask=inside, other=0.0).to(tl.float32)
+    gate, up = tl.minimum(gate, 7.0), tl.minimum(tl.maximum(up, -7.0), 7.0)
+    out = gate * tl.sigmoid(1.702 * gate) * (up + 1)
+    tl.store(out_ptr + row * width + column, out.to(out_ptr.dtype.element_ty), mask=inside)
+
+
+def swiglu_clamped(gate_up: torch.Tensor) -> torch.Tensor:
+    """`swiglu_clamped` of the reference, in float32 inside. Raises ValueError or TypeError as `swiglu` does."""
+    return _gated(_swiglu_clamped_kernel, gate_up)
+
+
 def _gated(kernel: triton.JITFunction, gate_up: torch.Tensor) -> torch.Tensor:
     rows = rows_of("gate_up", gate_up)  # [T, 2F]
     width = activations.half_width(tuple(gate_up.shape))
@@ -78,7 +95,7 @@ def gelu(x: torch.Tensor) -> torch.Tensor:
 
 SHAPES = {  # T, F: results per token
     "tiny": [(2, 8)],
-    "odd": [(1, 199), (37, 256), (5, 37), (3, 1), (2, MAX_BLOCK + 1)],
+    "odd": [(1, 199), (5, 256), (3, 37), (2, 1), (2, MAX_BLOCK + 1)],
     "bench": [(4096, 14336)],
 }
 
@@ -86,6 +103,14 @@ SHAPES = {  # T, F: results per token
 def gated_cases(rng: np.random.Generator, size: str, dtype: str) -> list[dict]:
     return [
         {"gate_up": rng.standard_normal((rows, 2 * width), np.float32).astype(dtype)} for rows, width in SHAPES[size]
+    ]
+
+
+def swiglu_clamped_cases(rng: np.random.Generator, size: str, dtype: str) -> list[dict]:
+    """Three times as wide as the others, so that some numbers lie beyond the limits."""
+    return [
+        {"gate_up": (3 * rng.standard_normal((rows, 2 * width), np.float32)).astype(dtype)}
+        for rows, width in SHAPES[size]
     ]
 
 
@@ -101,6 +126,12 @@ def _swiglu_torch(gate_up: torch.Tensor) -> torch.Tensor:
 def _geglu_torch(gate_up: torch.Tensor) -> torch.Tensor:
     gate, up = gate_up.chunk(2, dim=-1)
     return F.gelu(gate, approximate="tanh") * up
+
+
+def _swiglu_clamped_torch(gate_up: torch.Tensor) -> torch.Tensor:
+    gate, up = gate_up.chunk(2, dim=-1)
+    gate, up = gate.clamp(max=7), up.clamp(-7, 7)
+    return gate * torch.sigmoid(1.702 * gate) * (up + 1)
 
 
 def _gelu_torch(x: torch.Tensor) -> torch.Tensor:
@@ -125,6 +156,15 @@ GEGLU = Pair(
     baseline=_geglu_torch,
     cases=gated_cases,
     cost=activations.geglu_cost,
+    dtypes=DTYPES,
+)
+SWIGLU_CLAMPED = Pair(
+    "basics.swiglu_clamped",
+    reference=activations.swiglu_clamped,
+    kernel=swiglu_clamped,
+    baseline=_swiglu_clamped_torch,
+    cases=swiglu_clamped_cases,
+    cost=activations.swiglu_clamped_cost,
     dtypes=DTYPES,
 )
 GELU = Pair(

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from llminfer.basics import embeddings
-from llminfer.basics.row_views_triton import require_vector, rows_of
+from llminfer.basics.row_views_triton import require_rows, require_vector
 from llminfer.core.pairs import Pair
 from llminfer.core.triton_environment import tl, triton
 
@@ -30,7 +30,7 @@ def embed(table: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
     """
     if table.ndim != 2:
         raise ValueError(f"table must be [V, D], got shape {tuple(table.shape)}")
-    rows_of("table", table)
+    require_rows("table", table)
     vocabulary, width = table.shape
     require_vector("ids", ids, len(ids), beside=table)
     if ids.is_floating_point():
@@ -47,7 +47,7 @@ def embed(table: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
 
 SHAPES = {  # V, D, T
     "tiny": [(16, 8, 3)],
-    "odd": [(37, 199, 1), (199, 256, 37), (1, 37, 5), (300, MAX_BLOCK + 1, 2)],
+    "odd": [(37, 199, 1), (199, 256, 5), (1, 37, 3), (300, MAX_BLOCK + 1, 2)],
     "bench": [(128256, 4096, 4096)],
 }
 

@@ -6,7 +6,7 @@ model needs and that NumPy and torch spell differently.
 
 from numpy import asarray, concatenate, tanh
 
-from llminfer.basics.activations import geglu, gelu, swiglu
+from llminfer.basics.activations import geglu, gelu, swiglu, swiglu_clamped
 from llminfer.basics.embeddings import embed
 from llminfer.basics.norms import layernorm, rmsnorm, rmsnorm_residual
 from llminfer.basics.probabilities import softmax
@@ -26,5 +26,6 @@ __all__ = [
     "rope",
     "softmax",
     "swiglu",
+    "swiglu_clamped",
     "tanh",
 ]

@@ -5,7 +5,7 @@ from functools import partial
 import torch
 from torch import concatenate, tanh
 
-from llminfer.basics.activations_triton import geglu, gelu, swiglu
+from llminfer.basics.activations_triton import geglu, gelu, swiglu, swiglu_clamped
 from llminfer.basics.embeddings_triton import embed
 from llminfer.basics.norms_triton import layernorm, rmsnorm, rmsnorm_residual
 from llminfer.basics.probabilities_triton import softmax
@@ -28,5 +28,6 @@ __all__ = [
     "rope",
     "softmax",
     "swiglu",
+    "swiglu_clamped",
     "tanh",
 ]

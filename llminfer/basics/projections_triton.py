@@ -8,9 +8,9 @@ import numpy as np
 import torch
 
 from llminfer.basics import projections
-from llminfer.basics.row_views_triton import rows_of
+from llminfer.basics.row_views_triton import require_rows
 from llminfer.core.pairs import Pair
-from llminfer.core.triton_environment import INTERPRETED, tl, triton
+from llminfer.core.triton_environment import operand_dtype, tl, triton
 
 
 @triton.jit
@@ -52,7 +52,7 @@ def matvec(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """
     if x.ndim != 2 or weight.ndim != 2 or x.shape[1] != weight.shape[0]:
         raise ValueError(f"x [T, N] and weight [N, M] must share N, got {tuple(x.shape)} and {tuple(weight.shape)}")
-    rows_of("x", x)
+    require_rows("x", x)
     if weight.dtype != x.dtype or weight.device != x.device:
         raise TypeError(f"weight is {weight.dtype} on {weight.device}, x is {x.dtype} on {x.device}; make them alike")
     (tokens, inputs), outputs = x.shape, weight.shape[1]
@@ -63,16 +63,9 @@ def matvec(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     _matvec_kernel[(triton.cdiv(outputs, BLOCK_M),)](
         x, weight, out,
         tokens, inputs, outputs, x.stride(0), weight.stride(0), weight.stride(1),
-        TOKENS=1 if tokens == 1 else projections.MAX_ROWS, BLOCK_N=BLOCK_N, BLOCK_M=BLOCK_M, OPERAND=_operand(x.dtype),
+        TOKENS=1 if tokens == 1 else projections.MAX_ROWS, BLOCK_N=BLOCK_N, BLOCK_M=BLOCK_M, OPERAND=operand_dtype(x),
     )  # fmt: skip
     return out
-
-
-def _operand(dtype: torch.dtype) -> tl.dtype:
-    """What tl.dot multiplies; products of 16-bit numbers are exact in float32, so widening them costs only speed."""
-    if INTERPRETED:  # the interpreter's bfloat16 arithmetic is wrong
-        return tl.float32
-    return {torch.float32: tl.float32, torch.float16: tl.float16, torch.bfloat16: tl.bfloat16}[dtype]
 
 
 SHAPES = {  # T, N, M

@@ -63,6 +63,8 @@ def _check_spec(spec: RopeSpec, width: int) -> None:
         )
     if spec.scaling == "llama3" and not spec.high_factor > spec.low_factor:
         raise ValueError(f"high_factor must be above low_factor, got {spec.high_factor} and {spec.low_factor}")
+    if spec.scaling == "yarn" and not spec.beta_fast > spec.beta_slow > 0:
+        raise ValueError(f"beta_fast must be above beta_slow, both positive, got {spec.beta_fast} and {spec.beta_slow}")
 
 
 def rope(

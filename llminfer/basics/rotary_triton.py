@@ -5,7 +5,7 @@ import torch
 
 from llminfer.basics import rotary
 from llminfer.basics.config import RopeSpec
-from llminfer.basics.row_views_triton import require_vector, rows_of
+from llminfer.basics.row_views_triton import require_rows, require_vector
 from llminfer.core.pairs import Pair
 from llminfer.core.triton_environment import tl, triton
 
@@ -60,7 +60,7 @@ def rope(
     """
     if x.ndim != 3:
         raise ValueError(f"x must be [T, H, E], got shape {tuple(x.shape)}")
-    rows_of("x", x[0])  # dtype and contiguous heads
+    require_rows("x", x)
     tokens, heads, width = x.shape
     pairs = len(frequencies)
     first, second = rotary.pair_slices(width, pairs, interleaved)
@@ -82,7 +82,7 @@ def rope(
 
 SHAPES = {  # T, H, E, pairs
     "tiny": [(2, 2, 8, 4)],
-    "odd": [(1, 37, 64, 32), (37, 3, 20, 10), (5, 1, 199, 37), (2, 5, 256, 128), (3, 2, 2, 1)],
+    "odd": [(1, 37, 64, 32), (5, 3, 20, 10), (2, 1, 199, 37), (2, 5, 256, 128), (3, 2, 2, 1)],
     "bench": [(4096, 40, 128, 64)],  # 32 query and 8 key heads
 }
 

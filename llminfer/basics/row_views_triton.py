@@ -9,19 +9,21 @@ MAX_ROW = 16384  # elements of one row that a program keeps in registers; twice 
 
 
 def rows_of(name: str, tensor: torch.Tensor) -> torch.Tensor:
-    """`tensor` [..., D] as rows [T, D] with unit stride along D; a view wherever the leading axes allow one.
+    """`tensor` [..., D] as rows [T, D]; a view wherever the leading axes allow one. Raises as `require_rows` does."""
+    require_rows(name, tensor)
+    return tensor.reshape(-1, tensor.shape[-1])
 
-    Raises TypeError for a dtype the kernels do not know, ValueError where a row is not contiguous.
-    """
+
+def require_rows(name: str, tensor: torch.Tensor) -> None:
+    """Raise TypeError for a dtype the kernels do not know, ValueError unless the last axis is contiguous."""
     if tensor.dtype not in KERNEL_DTYPES:
         raise TypeError(f"{name} must be float32, float16 or bfloat16, got {tensor.dtype}; the reference takes float64")
     if tensor.ndim == 0 or tensor.shape[-1] == 0:
         raise ValueError(f"{name} needs a last axis of at least one element, got shape {tuple(tensor.shape)}")
-    if tensor.shape[-1] > 1 and tensor.stride(-1) != 1:
+    if tensor.shape[-1] > 1 and tensor.numel() and tensor.stride(-1) != 1:
         raise ValueError(
             f"the last axis of {name} must be contiguous, got strides {tensor.stride()}; call {name}.contiguous() first"
         )
-    return tensor.reshape(-1, tensor.shape[-1])
 
 
 def require_vector(name: str, vector: torch.Tensor, length: int, beside: torch.Tensor) -> None:
