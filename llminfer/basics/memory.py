@@ -1,0 +1,253 @@
+"""The model's second door: what attention remembers.
+
+A cache owns keys and values; a view is one forward pass over it: whose tokens, where they go, what each may see. The
+model calls `view.attend` once a layer and knows nothing else. Two protocols are the contract; `NoCache`, which stores
+nothing and recomputes everything, is the reference that every real cache must agree with.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from llminfer.basics.config import AttentionSpec, ModelConfig
+
+
+@runtime_checkable
+class View(Protocol):
+    """One forward pass of T tokens, opened by `Cache.step`; a cache has one open view at a time."""
+
+    config: ModelConfig  # the model must have an equal one
+
+    def attend(
+        self,
+        layer: int,
+        q: Float[Any, "T H Ek"],
+        k: Float[Any, "T K Ek"],
+        v: Float[Any, "T K Ev"],
+        sinks: Float[Any, "H"] | None = None,
+    ) -> Float[Any, "T H Ev"]:
+        """Take in the keys and values of this step's tokens, then attend from each token to all that it sees.
+
+        Called once for each layer that runs. Scale, window, soft cap and widths are those of `config.attention(layer)`;
+        where it says shared_kv, v is the beginning of k and need not be stored. `sinks` are the layer's learned logits.
+        Keeps no reference to its arguments; the result is the caller's. Raises ValueError when a shape is not the
+        config's or the view is no longer open.
+        """
+        ...
+
+    def commit(self, kept: Int[np.ndarray, "kept"] | None = None) -> None:
+        """Close the step: the tokens at these places of the flat axis stay (None: all); the others never happened.
+
+        `kept` ascends, and holds a token's parent wherever it holds the token. Only now do sequences grow and can
+        blocks be hashed and shared. A view that is never committed leaves the cache as it was.
+        Raises ValueError for a `kept` that breaks these rules, and for a second commit.
+        """
+        ...
+
+
+@runtime_checkable
+class Cache(Protocol):
+    """Keys and values of many sequences, each known by an integer id that the caller chooses."""
+
+    config: ModelConfig
+
+    def step(
+        self, sequences: Sequence[int], lengths: Sequence[int], parents: Int[np.ndarray, "T"] | None = None
+    ) -> View:
+        """Open a forward pass in which lengths[i] new tokens of sequences[i] lie one sequence after another on axis T.
+
+        Without `parents` a sequence's tokens follow what it has stored, in order. With them they form trees: parents[t]
+        is the place on the flat axis of the token that t follows, or -1 if it follows the stored ones; a token sees
+        these, its ancestors and itself. An id never seen before starts an empty sequence. A view that is still open is
+        dropped, as if it had never been.
+        Raises ValueError for repeated ids, lengths below 1, or a parent outside its sequence or not before its child.
+        """
+        ...
+
+    def length(self, sequence: int) -> int:
+        """How many tokens of the sequence are stored: only those after them need be sent. 0 for an unknown id."""
+        ...
+
+    def free(self, sequence: int) -> None:
+        """Forget the sequence and give its memory back; nothing happens for an unknown id."""
+        ...
+
+
+def attend(
+    q: Float[np.ndarray, "T H Ek"],
+    k: Float[np.ndarray, "S K Ek"],
+    v: Float[np.ndarray, "S K Ev"],
+    spec: AttentionSpec,
+    visible: Bool[np.ndarray, "T S"],
+    sinks: Float[np.ndarray, "H"] | None = None,
+) -> Float[np.ndarray, "T H Ev"]:
+    """Grouped-query attention of one sequence, in the open: scores, mask, softmax, weighted sum of values.
+
+    Query head h reads key/value head h // (H/K). Each token must see something, or have a sink.
+    Sources: Vaswani et al. 2017, eq. 1; Ainslie et al. 2023 (groups); Gemma 2 (soft cap); gpt-oss (sinks). Book 3.1.1.
+    """
+    (T, H, E), K = q.shape, k.shape[1]
+    grouped = q.reshape(T, K, H // K, E).transpose(1, 2, 0, 3)  # [T, H, Ek] -> [K, G, T, Ek]
+    scores = (spec.scale * grouped) @ k.transpose(1, 2, 0)[:, None]  # [K, G, T, Ek] @ [K, 1, Ek, S] -> [K, G, T, S]
+    if spec.soft_cap:
+        scores = spec.soft_cap * np.tanh(scores / spec.soft_cap)
+    np.copyto(scores, -np.inf, where=~visible)  # in place, as below: new arrays would double the time
+    peak = scores.max(axis=-1, keepdims=True)  # [K, G, T, 1]
+    if sinks is not None:
+        sinks = sinks.reshape(K, H // K, 1, 1)  # [H] -> [K, G, 1, 1]
+        peak = np.maximum(peak, sinks)
+    scores -= peak
+    weights = np.exp(scores, out=scores)
+    total = weights.sum(axis=-1, keepdims=True)  # [K, G, T, 1]
+    if sinks is not None:
+        total = total + np.exp(sinks - peak)  # a sink takes its share of the softmax and gives nothing back
+    output = weights @ v.transpose(1, 0, 2)[:, None] / total  # [K, G, T, S] @ [K, 1, S, Ev] -> [K, G, T, Ev]
+    return output.transpose(2, 0, 1, 3).reshape(T, H, -1)  # [T, H, Ev]
+
+
+def causal(length: int, window: int | None = None) -> Bool[np.ndarray, "T T"]:
+    """Who sees whom in a chain of tokens: those before it and itself, but only the `window` latest of them."""
+    distance = np.arange(length)[:, None] - np.arange(length)  # [T, T], how far behind the query a key lies
+    return (distance >= 0) & (distance < (window or length))
+
+
+def ancestors(parents: Int[np.ndarray, "T"], window: int | None = None) -> Bool[np.ndarray, "T T"]:
+    """Who sees whom in a tree of tokens: the path to the root, each token's parent standing before it (-1: a root)."""
+    visible = np.eye(len(parents), dtype=bool)
+    for token, parent in enumerate(parents):
+        if parent >= 0:
+            visible[token] |= visible[parent]
+    depth = visible.sum(axis=1)  # [T], siblings share one
+    return visible & (depth[:, None] - depth < (window or len(parents)))
+
+
+class RecomputingView:
+    """The view of `NoCache`: attention over this step's own keys and values, sequence by sequence."""
+
+    attention = staticmethod(attend)
+    join = staticmethod(np.concatenate)
+
+    def __init__(self, config: ModelConfig, lengths: Sequence[int], parents: Int[np.ndarray, "T"] | None) -> None:
+        ends = np.cumsum(lengths).tolist()
+        self.config = config
+        self.lengths = lengths
+        self.parents = parents
+        self.spans = [slice(end - length, end) for end, length in zip(ends, lengths, strict=True)]  # on the flat axis
+        self.masks: dict[int | None, list] = {}  # window -> one mask a sequence, made when a layer first asks
+        self.open = True
+
+    def attend(
+        self,
+        layer: int,
+        q: Float[Any, "T H Ek"],
+        k: Float[Any, "T K Ek"],
+        v: Float[Any, "T K Ev"],
+        sinks: Float[Any, "H"] | None = None,
+    ) -> Float[Any, "T H Ev"]:
+        """See `View.attend`."""
+        spec = self.config.attention(layer)
+        self._check(spec, q, k, v, sinks)
+        if spec.window not in self.masks:
+            self.masks[spec.window] = [self._mask(span, spec.window) for span in self.spans]
+        outputs = [
+            self.attention(q[span], k[span], v[span], spec, visible, sinks)
+            for span, visible in zip(self.spans, self.masks[spec.window], strict=True)
+        ]
+        return outputs[0] if len(outputs) == 1 else self.join(outputs)  # [T, H, Ev]
+
+    def commit(self, kept: Int[np.ndarray, "kept"] | None = None) -> None:
+        """See `View.commit`; there is nothing to publish, but the rules are those of every cache."""
+        if not self.open:
+            raise ValueError("this view was committed before; open the next step with cache.step")
+        check_kept(kept, self.lengths, self.parents)
+        self.open = False
+
+    def _mask(self, span: slice, window: int | None) -> Bool[np.ndarray, "S S"]:
+        if self.parents is None:
+            return causal(span.stop - span.start, window)
+        return ancestors(np.maximum(self.parents[span] - span.start, -1), window)
+
+    def _check(self, spec: AttentionSpec, q: Any, k: Any, v: Any, sinks: Any) -> None:
+        if not self.open:
+            raise ValueError("this view was committed; open the next step with cache.step")
+        tokens = self.spans[-1].stop
+        for name, array, heads, width in (
+            ("q", q, self.config.heads, spec.key_width),
+            ("k", k, spec.kv_heads, spec.key_width),
+            ("v", v, spec.kv_heads, spec.value_width),
+        ):
+            if tuple(array.shape) != (tokens, heads, width):
+                raise ValueError(
+                    f"{name} has shape {tuple(array.shape)}, this view of {self.config.name!r} was opened for "
+                    f"{(tokens, heads, width)}: tokens of the step, heads and width of the config"
+                )
+        if spec.sinks != (sinks is not None):
+            given = "none" if sinks is None else f"{len(sinks)}"
+            raise ValueError(f"sinks are {'needed' if spec.sinks else 'unknown'} in {self.config.name!r}, got {given}")
+
+
+class NoCache:
+    """A cache that stores nothing: every step brings whole sequences, and each is attended to by itself.
+
+    The reference for every other cache, and the cost without one: tokens seen before are computed again each step.
+    """
+
+    view = RecomputingView
+
+    def __init__(self, config: ModelConfig) -> None:
+        self.config = config
+
+    def step(
+        self, sequences: Sequence[int], lengths: Sequence[int], parents: Int[np.ndarray, "T"] | None = None
+    ) -> RecomputingView:
+        """A view in which each sequence is all of itself; see `Cache.step`."""
+        check_step(sequences, lengths, parents)
+        return self.view(self.config, lengths, parents)
+
+    def length(self, sequence: int) -> int:
+        """Always 0: nothing is stored, so everything must be sent."""
+        return 0
+
+    def free(self, sequence: int) -> None:
+        """Nothing to forget."""
+
+
+def check_step(sequences: Sequence[int], lengths: Sequence[int], parents: Int[np.ndarray, "T"] | None) -> None:
+    """Raise ValueError if these cannot open a step of any cache; see `Cache.step`."""
+    if not len(sequences) == len(lengths) > 0:
+        raise ValueError(f"a step needs a length for each sequence, got {len(lengths)} for {len(sequences)} sequences")
+    if len(set(sequences)) < len(sequences):
+        raise ValueError(f"a sequence can stand in a step only once, got {list(sequences)}")
+    if min(lengths) < 1:
+        raise ValueError(f"every sequence of a step brings at least 1 token, got lengths {list(lengths)}")
+    if parents is None:
+        return
+    if parents.shape != (sum(lengths),):
+        raise ValueError(f"parents needs one entry for each of {sum(lengths)} tokens, got shape {parents.shape}")
+    starts = np.repeat(np.cumsum(lengths) - lengths, lengths)  # [T], where each token's sequence begins
+    wrong = (parents >= np.arange(len(parents))) | ((parents < starts) & (parents != -1))
+    if wrong.any():
+        token = int(wrong.argmax())
+        raise ValueError(
+            f"parents[{token}] is {parents[token]}; a parent is -1, or a place before its child in the same sequence, "
+            f"which here begins at {starts[token]}"
+        )
+
+
+def check_kept(
+    kept: Int[np.ndarray, "kept"] | None, lengths: Sequence[int], parents: Int[np.ndarray, "T"] | None
+) -> None:
+    """Raise ValueError if these places of the flat axis cannot stay while the others go; see `View.commit`."""
+    if kept is None:
+        return
+    tokens = sum(lengths)
+    if kept.size and not (0 <= kept[0] and kept[-1] < tokens and (np.diff(kept) > 0).all()):
+        raise ValueError(f"kept must ascend within 0..{tokens - 1}, got {kept}")
+    if parents is None:
+        parents = np.arange(tokens) - 1  # [T], a chain in each sequence
+        parents[np.cumsum(lengths) - lengths] = -1
+    orphans = kept[(parents[kept] >= 0) & ~np.isin(parents[kept], kept)]
+    if orphans.size:
+        raise ValueError(f"token {orphans[0]} cannot be kept without its parent {parents[orphans[0]]}, got kept {kept}")
