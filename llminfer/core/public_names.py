@@ -24,7 +24,10 @@ CHAPTERS = {
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the book: its number, its title, and the public names that belong to it with their modules."""
+    """A section of the book: its number, its title, and the public names that belong to it with their modules.
+
+    A module is named within the chapter's package, or in full where it lies in `llminfer.core`.
+    """
 
     number: str
     title: str
@@ -43,14 +46,14 @@ class Place:
 
 def lazily(package: str, sections: tuple[Section, ...]) -> tuple[Callable, Callable, list[str]]:
     """The `__getattr__`, `__dir__` and `__all__` of a chapter package whose names load on first use."""
-    modules = {name: module for section in sections for name, module in section.names.items()}
+    modules = {name: _full(package, module) for section in sections for name, module in section.names.items()}
 
     def __getattr__(name: str) -> object:
         if name not in modules:
             close = difflib.get_close_matches(name, modules, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
             raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
-        return getattr(importlib.import_module(f"{package}.{modules[name]}"), name)
+        return getattr(importlib.import_module(modules[name]), name)
 
     def __dir__() -> list[str]:
         return sorted(modules)
@@ -76,7 +79,7 @@ def written_chapters() -> dict[str, ModuleType]:
 def all_places() -> list[Place]:
     """Every public name of the book, in reading order."""
     return [
-        Place(name, f"{chapter.__name__}.{module}", section.number, section.title)
+        Place(name, _full(chapter.__name__, module), section.number, section.title)
         for chapter in written_chapters().values()
         for section in chapter.SECTIONS
         for name, module in section.names.items()
@@ -110,5 +113,10 @@ def map_page() -> str:
         lines += [f"## Chapter {number}: `{chapter.__name__}`", ""]
         for section in chapter.SECTIONS:
             lines += [f"### {section.number} {section.title}", ""]
-            lines += [f"- `{name}` in `{chapter.__name__}.{module}`" for name, module in section.names.items()] + [""]
+            lines += [f"- `{name}` in `{_full(chapter.__name__, module)}`" for name, module in section.names.items()]
+            lines += [""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _full(package: str, module: str) -> str:
+    return module if module.startswith("llminfer.") else f"{package}.{module}"
