@@ -17,8 +17,8 @@ class ParameterCount:
     """How many parameters a model has, by what they do. Adds up to `total`.
 
     embedding: token and learned position tables. attention: with MLA's projections, and sinks. feed_forward: dense
-    blocks and shared experts. experts: routed experts, of which a token meets only `chosen_experts`. norms: the gains of
-    all of them, those inside attention too. head: 0 where the embedding serves as head too.
+    blocks and shared experts. experts: routed experts, of which a token meets only `chosen_experts`. norms: all gains,
+    those inside attention too. head: 0 where the embedding serves as head too.
     """
 
     embedding: int

@@ -164,10 +164,10 @@ _DEEPSEEK = _family(
 
 def _gemma(layers: int, width: int, window: int, period: int) -> dict[str, Any]:
     """What depends on the row: which layers have a window, and embeddings that grow by sqrt(D)."""
-    return {"windows": _windows(layers, window, period), "embedding_scale": sqrt(width)}
+    return {"windows": _windows(layers, window, period), "embedding_scale": sqrt(width), "query_scale": 256**-0.5}
 
 
-# 27b scales scores by 1/sqrt(D/H), not by 1/sqrt(E).
+# The largest scale scores by 1/sqrt(D/H), not by 1/sqrt(E).
 _GEMMA_2 = _family(
     ("gemma-2-2b", 26, 2304, 8, 4, 256, 9216, _gemma(26, 2304, 4096, 2)),
     ("gemma-2-9b", 42, 3584, 16, 8, 256, 14336, _gemma(42, 3584, 4096, 2)),

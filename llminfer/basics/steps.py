@@ -70,13 +70,14 @@ def step_costs(
         raise ValueError("a step needs at least one segment, got none; see prefill(...) and decode(...)")
     size = element_bytes(weights)
     tokens = sum(segment.new_tokens for segment in segments)
+    unfolded = sum(segment.context for segment in segments if config.mla and _expands(config, segment))
     rows = sum(segment.sampled for segment in segments)
     looked_up = 2 if config.positions == "learned" else 1
     costs = {"embedding": Cost(0, looked_up * tokens * config.width * size, 0)}
     for layer, times in _kinds_of_layers(config):
         for name, shape in layer_shapes(config, layer).items():
-            cost = _weight_cost(config, name, shape, segments, size)
-            costs[_part(name)] = costs.get(_part(name), NOTHING) + cost * times
+            met = tokens + unfolded if name in ("k_up", "v_up") else tokens
+            costs[_part(name)] = costs.get(_part(name), NOTHING) + _weight_cost(config, name, shape, met, size) * times
         costs["attention"] = costs.get("attention", NOTHING) + _attention_cost(config, layer, segments, kv) * times
     costs["norms"] += Cost(0, config.width * (2 if config.norm == "layernorm" else 1) * size, 0)
     head = config.width * config.vocabulary
@@ -145,21 +146,15 @@ def _part(name: str) -> str:
     return "attention" if weight == "sinks" else weight
 
 
-def _weight_cost(
-    config: ModelConfig, name: str, shape: tuple[int, ...], segments: Sequence[Segment], size: float
-) -> Cost:
+def _weight_cost(config: ModelConfig, name: str, shape: tuple[int, ...], tokens: int, size: float) -> Cost:
     """One weight of one layer: 2 FLOPs an element and token if it is a matrix, its bytes read once."""
-    tokens = sum(segment.new_tokens for segment in segments)
-    used = 1.0  # the share of the weight that is read
-    met = 1.0  # the share of it that a token meets
+    met = read = float(prod(shape))  # elements that one token meets, and that all tokens together do
     if name.startswith("experts."):
         moe = config.moe
-        used = expected_experts(moe.experts, moe.top_k, tokens) / moe.experts
-        met = moe.top_k / moe.experts
-    if name in ("k_up", "v_up"):
-        tokens = sum(s.new_tokens + (s.context if _expands(config, s) else 0) for s in segments)
+        met *= moe.top_k / moe.experts
+        read *= expected_experts(moe.experts, moe.top_k, tokens) / moe.experts
     is_matrix = len(shape) > 1 and not name.endswith(".bias")
-    return Cost(2 * tokens * met * prod(shape) if is_matrix else 0, used * prod(shape) * size, 0)
+    return Cost(2 * tokens * met if is_matrix else 0, read * size, 0)
 
 
 def _attention_cost(config: ModelConfig, layer: int, segments: Sequence[Segment], kv: str | float) -> Cost:
