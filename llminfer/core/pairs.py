@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from llminfer.core.tolerances import COMPARISONS, DTYPES
 
 if TYPE_CHECKING:
+    from llminfer.core.compilation import CompileResult
     from llminfer.core.parity import CheckResult
 
 PACKAGE = Path(__file__).parent.parent
@@ -176,3 +177,14 @@ def check(pair: Pair, dtypes: tuple[str, ...] | None = None, sizes: tuple[str, .
     from llminfer.core.parity_torch import check as check_pair
 
     return check_pair(pair, dtypes, sizes)
+
+
+def compile_for(pair: Pair, target: str, dtype: str | None = None) -> "CompileResult":
+    """Compile what `pair` launches for `target`, such as "sm_90", without any GPU; see core/compilation.py.
+
+    For many pairs or targets `compile_pairs` there is quicker: one process does them all.
+    """
+    from llminfer.core.compilation import compile_pairs
+
+    [result] = compile_pairs([pair], [target], dtype)
+    return result
