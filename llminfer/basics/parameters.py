@@ -53,7 +53,7 @@ class ParameterCount:
 
 
 def parameter_count(config: ModelConfig) -> ParameterCount:
-    """Count the parameters of a model, exactly. Book section 3.1.3."""
+    """Count the parameters of a model, exactly. Book section 3.1.2."""
     counts = Counter()
     for name, shape in weight_shapes(config).items():
         counts[_role(name)] += prod(shape)

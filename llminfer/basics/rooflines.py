@@ -17,7 +17,7 @@ from llminfer.core.hardware import Device
 def attainable(device: Device, intensity: float, math: str = "bfloat16") -> float:
     """FLOP/s that work of `intensity` FLOPs per byte can reach: a slope up to `device.ridge(math)`, a flat roof beyond.
 
-    Source: Williams, Waterman and Patterson 2009, "Roofline", section 3. Book section 3.1.3.
+    Source: Williams, Waterman and Patterson 2009, "Roofline", section 3. Book section 3.1.4.
     """
     return min(device.flops(math), intensity * device.bandwidth)
 
@@ -73,7 +73,7 @@ def step_time(
     """Seconds at least for a step of any mix of prefill chunks and decodes.
 
     `weights` and `kv` are the types they are stored in, `math` the type products are computed in.
-    Book section 3.1.3.
+    Book section 3.1.4.
     """
     return sum(step_times(config, segments, device, weights, kv, math, devices).values())
 

@@ -100,8 +100,8 @@ def visible_pairs(new_tokens: int, context: int = 0, window: int | None = None) 
 def expected_experts(experts: int, top_k: int, tokens: int) -> float:
     """How many distinct experts a batch is expected to touch when every expert is as likely as any other.
 
-    A token misses an expert with probability 1 - k/X, all tokens with its T-th power. A real router is less even, so
-    this is what it approaches from below. Raises ValueError unless 1 <= top_k <= experts.
+    A token misses an expert with probability 1 - k/X, all tokens with its T-th power. A real router is less even and
+    touches fewer. Raises ValueError unless 1 <= top_k <= experts.
     """
     if not 1 <= top_k <= experts:
         raise ValueError(f"top_k must lie in 1..{experts} (the experts), got {top_k}")
