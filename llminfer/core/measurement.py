@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Literal
 
 import numpy as np
@@ -48,7 +48,8 @@ class MeasuredDevice(Device):
     copy_bandwidth counts bytes read plus bytes written; read_bandwidth is a running maximum, with all threads;
     gemv_bandwidth is a float32 matrix times a vector, as in decoding one sequence: bytes of the matrix only.
     call_overhead_s: what one call on a handful of numbers costs; launch_overhead_s: what each kernel in a queue of tiny
-    ones takes on a GPU (None on a CPU).
+    ones takes on a GPU (None on a CPU). processor_share: how much of a core a busy thread got meanwhile; well below 1,
+    other programs were at work, all rates are too low, and it is worth to measure again.
     """
 
     engine: Engine
@@ -59,6 +60,7 @@ class MeasuredDevice(Device):
     gemv_bandwidth: float
     call_overhead_s: float
     launch_overhead_s: float | None = None
+    processor_share: float = 1.0
     last_level_cache_bytes: int | None = None
     measured_on: str = ""
 
@@ -115,6 +117,14 @@ def working_set_bytes() -> int:
     return min(wanted, 1024 * MIB, host.memory_bytes() // 8) // MIB * MIB
 
 
+def processor_share(seconds: float = 0.2) -> float:
+    """The share of a core that a thread gets which never waits: 1 on a quiet machine."""
+    start, used = perf_counter(), thread_time()
+    while perf_counter() - start < seconds:
+        pass
+    return min((thread_time() - used) / (perf_counter() - start), 1.0)
+
+
 def _measure_numpy() -> MeasuredDevice:
     threads = host.blas_threads()
     size = working_set_bytes()
@@ -136,6 +146,7 @@ def _measure_numpy() -> MeasuredDevice:
         read_bandwidth=read,
         gemv_bandwidth=gemv,
         call_overhead_s=_call_overhead_s(),
+        processor_share=processor_share(),
         last_level_cache_bytes=host.last_level_cache_bytes(),
         measured_on=date.today().isoformat(),
     )

@@ -9,7 +9,7 @@ from time import perf_counter
 import torch
 
 from llminfer.core import host
-from llminfer.core.measurement import Engine, MeasuredDevice, working_set_bytes
+from llminfer.core.measurement import Engine, MeasuredDevice, processor_share, working_set_bytes
 
 RATED = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -51,6 +51,7 @@ def measure_torch(engine: Engine) -> MeasuredDevice:
         read_bandwidth=read,
         gemv_bandwidth=gemv,
         call_overhead_s=_call_overhead_s(),
+        processor_share=processor_share(),
         launch_overhead_s=_launch_overhead_s(where) if properties else None,
         last_level_cache_bytes=None if properties else host.last_level_cache_bytes(),
         measured_on=date.today().isoformat(),

@@ -88,7 +88,7 @@ def roofline(
         series = [(point, share) for point, share in zip(points, shares, strict=True) if point.name == name]
         _draw_points(axes, name, series, COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)])
     _scale(axes, roofs, points, low, high)
-    _write_shares(axes, points, shares)
+    _write_shares(axes, roofs[0].ridge, points, shares)
     axes.set(title=title, xlabel="arithmetic intensity (FLOP per byte)", ylabel="FLOP/s")
     _write_legends(axes, len(roofs))
     describe(axes, alt, ("what", "FLOP/byte", "FLOP/s", "% of roof", "roof"), _rows(roofs, points, shares))
@@ -151,20 +151,28 @@ def _draw_points(axes: Axes, name: str, series: list[tuple[Achieved, float]], co
     )  # fmt: skip
 
 
-def _write_shares(axes: Axes, points: Sequence[Achieved], shares: Sequence[float]) -> None:
-    """The share of the roof beside both ends of a series, unless another is so near that the two would run together."""
+def _write_shares(axes: Axes, ridge: float, points: Sequence[Achieved], shares: Sequence[float]) -> None:
+    """The share of the roof beside both ends of a series, unless another text is so near that they would run together.
+
+    Places are fractions of the axes, so that they hold whatever size the axes are given later.
+    """
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        return tuple(axes.transAxes.inverted().transform(axes.transData.transform((x, y))))
+
     names = [point.name for point in points]
-    written: list[tuple[float, float]] = []
+    at_ridge = place(ridge, axes.get_ylim()[0])[0]
+    written = [(at_ridge, 0.04), (at_ridge + 0.09, 0.04)]  # the two ends of "ridge ..."
     for index, (point, share) in enumerate(zip(points, shares, strict=True)):
         if point.name in names[:index] and point.name in names[index + 1 :]:
             continue
-        at = axes.transAxes.inverted().transform(axes.transData.transform((point.intensity, point.flops)))
+        at = place(point.intensity, point.flops)
         if all(abs(at[0] - x) > 0.09 or abs(at[1] - y) > 0.06 for x, y in written):
             axes.annotate(
                 f"{share:.0%}", (point.intensity, point.flops), xytext=(7, -5), textcoords="offset points",
                 ha="left", va="top", fontsize=9, zorder=5,
             )  # fmt: skip
-            written.append(tuple(at))
+            written.append(at)
 
 
 def _write_legends(axes: Axes, roofs: int) -> None:
@@ -180,7 +188,7 @@ def _write_legends(axes: Axes, roofs: int) -> None:
 
 
 def _scale(axes: Axes, roofs: Sequence[Roof], points: Sequence[Achieved], low: float, high: float) -> None:
-    floor = min([roof.attainable(low) for roof in roofs] + [point.flops / 2 for point in points])
+    floor = min([roof.attainable(low) for roof in roofs] + [point.flops / 4 for point in points])
     axes.set(xscale="log", yscale="log", xlim=(low, high))
     axes.set_ylim(floor, max(roof.peak_flops for roof in roofs) * 6)  # room for the names of the two sides
     axes.xaxis.set_major_locator(LogLocator(base=4 if high / low < 2**14 else 16))

@@ -7,7 +7,14 @@ import pytest
 
 from llminfer.core import host, measurement
 from llminfer.core.hardware import Device
-from llminfer.core.measurement import MeasuredDevice, fastest_s, gemv_bandwidth, measure_device, working_set_bytes
+from llminfer.core.measurement import (
+    MeasuredDevice,
+    fastest_s,
+    gemv_bandwidth,
+    measure_device,
+    processor_share,
+    working_set_bytes,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -21,6 +28,7 @@ def hurried(monkeypatch):
     """One run of everything on a small array: the same path in a fraction of a second."""
     monkeypatch.setattr(measurement, "working_set_bytes", lambda: 2**22)
     monkeypatch.setattr(measurement, "fastest_s", lambda action, *_, **__: fastest_s(action, 0.0, 1))
+    monkeypatch.setattr(measurement, "processor_share", lambda: processor_share(0.001))
 
 
 @pytest.fixture
@@ -56,6 +64,7 @@ def test_numpy_on_this_machine_has_bandwidths_rates_and_an_overhead(hurried):
     assert set(found.peak_flops) == {"float32", "float64"}
     assert found.ridge("float32") > 0
     assert 0 < found.call_overhead_s < 1e-3
+    assert 0 < found.processor_share <= 1
     assert found.launch_overhead_s is None
     assert found.threads == host.blas_threads()
 
@@ -202,3 +211,11 @@ def test_the_bandwidth_of_a_small_matrix_can_be_asked_for():
 def test_a_matrix_too_small_to_tell_from_the_call_is_refused():
     with pytest.raises(ValueError, match="at least 65536, got 1024"):
         gemv_bandwidth(1024)
+
+
+def test_a_thread_that_is_kept_waiting_has_less_than_a_core(monkeypatch):
+    instants = iter([0.0, 0.1, 0.2, 0.2])
+    used = iter([5.0, 5.05])
+    monkeypatch.setattr(measurement, "perf_counter", lambda: next(instants))
+    monkeypatch.setattr(measurement, "thread_time", lambda: next(used))
+    assert processor_share(0.2) == pytest.approx(0.25)

@@ -38,7 +38,11 @@ L2 = Roof("H100 L2", 5.5e12, 989e12)
 
 def a_roofline(**kwargs):
     decode = [Achieved("decode", batch, 2.5e12 * batch) for batch in (1, 4, 16)]
-    others = [Achieved("prefill", 900, 650e12), Achieved("norm", 1.1, 2.6e12)]  # the norm sits upon decode at batch 1
+    others = [
+        Achieved("prefill", 900, 650e12),
+        Achieved("norm", 1.1, 2.6e12),  # sits upon decode at batch 1
+        Achieved("slow", 300, 0.3e12),  # sits upon the name of the ridge
+    ]
     return roofline([H100, L2], decode + others, **{"alt": ALT, "title": "One <roof> & another", **kwargs})
 
 
