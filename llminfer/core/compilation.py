@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from llminfer.core.pairs import PACKAGE, Pair
+from llminfer.core.pairs import PACKAGE, Pair, usual_dtype
 
 KIB = 2**10
 CUDA_GUIDE = "NVIDIA, CUDA Programming Guide, Compute Capabilities: maximum shared memory per thread block"
@@ -126,11 +126,6 @@ def compile_pairs(
         for job in jobs
         for target in targets
     )
-
-
-def usual_dtype(pair: Pair) -> str:
-    """The dtype in which a pair is compiled and timed when none is asked for: what models run in, where it can."""
-    return next((dtype for dtype in ("bfloat16", "float16") if dtype in pair.dtypes), pair.dtypes[0])
 
 
 def _job(pair: Pair, dtype: str, targets: Sequence[str]) -> dict:

@@ -9,28 +9,20 @@ import ast
 import importlib
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from llminfer.core.public_names import CHAPTERS
 from llminfer.core.tolerances import COMPARISONS, DTYPES
 
 if TYPE_CHECKING:
     from llminfer.core.compilation import CompileResult
     from llminfer.core.parity import CheckResult
+    from llminfer.core.timing import Measurement, RoofLike
 
 PACKAGE = Path(__file__).parent.parent
-CHAPTERS: dict[str, str] = {
-    "3.1": "basics",
-    "3.2": "kv_cache",
-    "3.3": "batching",
-    "3.4": "attention",
-    "3.5": "speculative",
-    "3.6": "quantization",
-    "3.7": "distributed",
-    "3.8": "serving",
-}
 ODD_SHAPES: tuple[tuple[int, int], ...] = ((1, 199), (37, 256), (199, 37), (5, 1))
 """(rows, width) of "odd" cases: ones, non-multiples of any block, a multiple; few rows, for the interpreter's sake."""
 
@@ -179,6 +171,23 @@ def check(pair: Pair, dtypes: tuple[str, ...] | None = None, sizes: tuple[str, .
     return check_pair(pair, dtypes, sizes)
 
 
+def measure(
+    pair: Pair,
+    dtype: str | None = None,
+    size: str = "bench",
+    roof: "RoofLike | None" = None,
+    predict_on: "Sequence[RoofLike]" = (),
+) -> "Measurement":
+    """Time `pair` on the machine at hand, and say what the kernel could do at best elsewhere; see core/timing_torch.py.
+
+    On a GPU the kernel, the variants and the baseline; without one the reference and the baseline on the CPU, never the
+    interpreter. `roof` and `predict_on` are devices: anything with a `bandwidth` and `flops(dtype)`.
+    """
+    from llminfer.core.timing_torch import measure as measure_pair
+
+    return measure_pair(pair, dtype, size, roof, predict_on)
+
+
 def compile_for(pair: Pair, target: str, dtype: str | None = None) -> "CompileResult":
     """Compile what `pair` launches for `target`, such as "sm_90", without any GPU; see core/compilation.py.
 
@@ -188,3 +197,8 @@ def compile_for(pair: Pair, target: str, dtype: str | None = None) -> "CompileRe
 
     [result] = compile_pairs([pair], [target], dtype)
     return result
+
+
+def usual_dtype(pair: Pair) -> str:
+    """The dtype in which a pair is compiled and timed when none is asked for: what models run in, where it can."""
+    return next((dtype for dtype in ("bfloat16", "float16") if dtype in pair.dtypes), pair.dtypes[0])

@@ -78,7 +78,7 @@ def _try(
         verdict = _verdict(pair, function, dtype, case, strided)
     except _StridesRefusedError:
         layout, verdict = "strided refused", _verdict(pair, function, dtype, case, False)
-    return Trial(name, dtype, size, _shapes(case), scale, layout, verdict)
+    return Trial(name, dtype, size, shapes_of(case), scale, layout, verdict)
 
 
 class _StridesRefusedError(Exception):
@@ -169,5 +169,6 @@ def _widened(tensor: torch.Tensor) -> np.ndarray:
     return (tensor.to(torch.float64) if tensor.is_floating_point() else tensor).numpy()
 
 
-def _shapes(case: dict) -> str:
+def shapes_of(case: dict) -> str:
+    """The shapes of a case for people: "x 3x16, gain 16"."""
     return ", ".join(f"{k} {'x'.join(map(str, v.shape))}" for k, v in case.items() if isinstance(v, np.ndarray))
