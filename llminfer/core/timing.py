@@ -31,13 +31,19 @@ class Roof:
         return self.peak_flops
 
 
-def bound_s(cost: Cost, roof: RoofLike, dtype: str) -> float:
+def bound_s(cost: Cost, roof: RoofLike, dtype: str) -> float | None:
     """The least time in seconds that `cost` can take under `roof`: its memory traffic or its arithmetic, the slower.
 
+    None where the device has no rate for arithmetic in `dtype`; a pure copy needs none.
     Source: Williams, Waterman and Patterson 2009. Book section 3.1.3.
     """
-    arithmetic = cost.flops / roof.flops(dtype) if cost.flops else 0.0  # a copy needs no unit that knows its dtype
-    return max(cost.bytes / roof.bandwidth, arithmetic)
+    if not cost.flops:
+        return cost.bytes / roof.bandwidth
+    try:
+        peak = roof.flops(dtype)
+    except ValueError:
+        return None
+    return max(cost.bytes / roof.bandwidth, cost.flops / peak)
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,8 @@ class Measurement:
 
     machine:        the processor or GPU they are of.
     roof_seconds:   the bound of the device given as roof, or None.
-    predictions:    device name -> bound in seconds of the idea there. A bound is not a measurement.
+    predictions:    device name -> bound in seconds of the idea there, None where it lacks the dtype. A bound is not a
+                    measurement.
     """
 
     pair: str
@@ -66,7 +73,7 @@ class Measurement:
     cost: Cost
     timings: tuple[Timing, ...]
     roof_seconds: float | None
-    predictions: dict[str, float]
+    predictions: dict[str, float | None]
 
     def seconds(self, implementation: str) -> float | None:
         """Median time of one implementation; None where it was not timed here."""

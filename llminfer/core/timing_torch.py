@@ -6,6 +6,7 @@ drives out what the last call left, and keeps the device busy while the host pre
 be counted.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import cycle
@@ -16,6 +17,7 @@ import numpy as np
 import torch
 
 from llminfer.core import host
+from llminfer.core.cost import Cost
 from llminfer.core.measurement import working_set_bytes
 from llminfer.core.pairs import Pair, usual_dtype
 from llminfer.core.parity_torch import cases_of, shapes_of
@@ -24,6 +26,7 @@ from llminfer.core.timing import Measurement, RoofLike, Timing, bound_s
 from llminfer.core.triton_environment import DEVICE
 
 MAX_COPIES = 32  # of inputs so small that the caches hold them whatever is done
+MAX_COPIES_BYTES = 2 * 2**30
 GPU_WARM_UP_CALLS = 3
 GPU_CALLS = 50
 CPU_CALLS = (5, 100)  # at least, at most
@@ -55,22 +58,22 @@ def measure(
         shapes_of(case),
         host.cpu_name() if DEVICE == "cpu" else torch.cuda.get_device_name(),
         cost,
-        _on_cpu(pair, case) if DEVICE == "cpu" else _on_gpu(pair, case),
+        _on_cpu(pair, case, cost) if DEVICE == "cpu" else _on_gpu(pair, case, cost),
         bound_s(cost, roof, dtype) if roof else None,
         {device.name: bound_s(cost, device, dtype) for device in predict_on},
     )
 
 
-def _on_cpu(pair: Pair, case: dict) -> tuple[Timing, ...]:
+def _on_cpu(pair: Pair, case: dict, cost: Cost) -> tuple[Timing, ...]:
     return (
-        Timing("reference", *cpu_seconds(pair.reference, rotated(case, working_set_bytes(), np.copy))),
-        Timing("baseline", *cpu_seconds(pair.baseline, rotated(case, working_set_bytes(), to_torch))),
+        Timing("reference", *cpu_seconds(pair.reference, rotated(case, cost, working_set_bytes(), np.copy))),
+        Timing("baseline", *cpu_seconds(pair.baseline, rotated(case, cost, working_set_bytes(), to_torch))),
         *(Timing(name, None, note=NOT_A_LATENCY) for name in pair.implementations),
     )
 
 
-def _on_gpu(pair: Pair, case: dict) -> tuple[Timing, ...]:
-    copies = rotated(case, SPACER_BYTES, partial(to_torch, device=DEVICE))
+def _on_gpu(pair: Pair, case: dict, cost: Cost) -> tuple[Timing, ...]:
+    copies = rotated(case, cost, SPACER_BYTES, partial(to_torch, device=DEVICE))
     timings = []
     for name, function in {**pair.implementations, "baseline": pair.baseline}.items():
         try:
@@ -80,11 +83,15 @@ def _on_gpu(pair: Pair, case: dict) -> tuple[Timing, ...]:
     return tuple(timings)
 
 
-def rotated(case: dict, total_bytes: int, copy: Callable) -> list[dict]:
-    """Copies of a case, each array through `copy`, that together are at least `total_bytes`; at most MAX_COPIES."""
+def rotated(case: dict, cost: Cost, total_bytes: int, copy: Callable) -> list[dict]:
+    """Copies of a case, each array through `copy`, so many that a round of calls reads at least `total_bytes`.
+
+    What one call reads is in the cost, not in the sizes of the arrays: a gather touches few rows of a large table.
+    """
     arrays = {name: value for name, value in case.items() if isinstance(value, np.ndarray)}
-    size = sum(array.nbytes for array in arrays.values())
-    copies = min(MAX_COPIES, max(1, -(-total_bytes // max(size, 1))))
+    size = max(1, sum(array.nbytes for array in arrays.values()))
+    wanted = total_bytes / max(1.0, cost.read_bytes)
+    copies = max(1, min(math.ceil(wanted), MAX_COPIES, MAX_COPIES_BYTES // size))
     return [case | {name: copy(array) for name, array in arrays.items()} for _ in range(copies)]
 
 

@@ -26,7 +26,11 @@ def test_a_device_of_the_table_is_a_roof():
 
 
 def test_a_pure_copy_needs_no_arithmetic_in_its_dtype():
-    assert bound_s(Cost(0, 1e9, 1e9), DEVICES["h100-sxm"], "int64") > 0
+    assert bound_s(Cost(0, 1e9, 1e9), DEVICES["h100-sxm"], "int64") == pytest.approx(2e9 / 3.35e12)
+
+
+def test_a_device_without_arithmetic_in_a_dtype_has_no_bound_for_it():
+    assert bound_s(COST, DEVICES["t4"], "bfloat16") is None
 
 
 def test_rates_are_cost_over_time():

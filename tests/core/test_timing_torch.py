@@ -45,13 +45,20 @@ def test_an_impossible_roof_is_noticed():
     assert set(measure(PAIR, roof=Roof("slow", 1.0, 1.0)).above_roof) == {"reference", "baseline"} or DEVICE != "cpu"
 
 
-def test_inputs_are_copied_until_they_exceed_the_cache():
-    case = {"x": np.zeros(1000, np.float32), "eps": 1e-5}
-    copies = timing_torch.rotated(case, 10_000, np.copy)
+def test_inputs_are_copied_until_a_round_of_calls_reads_more_than_the_cache():
+    case, cost = {"x": np.zeros(1000, np.float32), "eps": 1e-5}, Cost(0, 4000, 4000)
+    copies = timing_torch.rotated(case, cost, 10_000, np.copy)
     assert len(copies) == 3
     assert len({id(copy["x"]) for copy in copies}) == 3
-    assert len(timing_torch.rotated(case, 1, np.copy)) == 1
-    assert len(timing_torch.rotated(case, 10**9, np.copy)) == timing_torch.MAX_COPIES
+    assert len(timing_torch.rotated(case, cost, 1, np.copy)) == 1
+    assert len(timing_torch.rotated(case, cost, 10**9, np.copy)) == timing_torch.MAX_COPIES
+
+
+def test_a_gather_is_copied_for_the_rows_it_reads_as_far_as_memory_allows(monkeypatch):
+    table, cost = {"table": np.zeros(1000, np.float32)}, Cost(0, 40, 40)
+    assert len(timing_torch.rotated(table, cost, 400, np.copy)) == 10
+    monkeypatch.setattr(timing_torch, "MAX_COPIES_BYTES", 8000)
+    assert len(timing_torch.rotated(table, cost, 400, np.copy)) == 2
 
 
 def test_a_dtype_the_pair_does_not_have_is_refused():

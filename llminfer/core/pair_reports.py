@@ -1,0 +1,182 @@
+"""What `llminfer pairs list|check|bench|compile` shows: one report each, as a table for people and as plain data.
+
+The functions take a chapter ("3.1", "basics"), a pair ("basics.rmsnorm"), or None for all. `tell` is called with the
+name of each pair before the work on it begins, so that a command can show how far it is.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from llminfer.core.compilation import TARGETS, CompileResult, compile_pairs
+from llminfer.core.hardware import device
+from llminfer.core.measurement import measure_device
+from llminfer.core.pairs import CHAPTERS, check, find_pairs, measure, pair_modules, pair_names
+from llminfer.core.timing import Measurement, RoofLike
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+PREDICTED_ON: tuple[str, ...] = ("h100-sxm", "rtx-4070", "mi300x")
+"""Devices for which a bench without a GPU says what the kernel could do at best."""
+
+
+def _silent(name: str) -> None:
+    """Tells nobody."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """A table and the data behind it. `passed` is False when a check, a compile or a roof was not held."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    data: list[dict]
+    passed: bool = True
+    notes: tuple[str, ...] = ()
+
+    def table(self) -> "Table":
+        """The report as a rich table; numbers are aligned right, the notes stand under it."""
+        from rich.markup import escape
+        from rich.table import Table
+
+        table = Table(title=escape(self.title), caption=escape("\n".join(self.notes)) or None, caption_justify="left")
+        for place, column in enumerate(self.columns):
+            table.add_column(escape(column), justify="left" if place == 0 else "right", overflow="fold")
+        for row in self.rows:
+            table.add_row(*map(escape, row))
+        return table
+
+    def as_dict(self) -> dict:
+        return {"title": self.title, "passed": self.passed, "results": self.data, "notes": list(self.notes)}
+
+
+def list_pairs(which: str | None = None) -> Report:
+    """The pairs and the modules of their kernels. Reads sources only: works without torch."""
+    modules, numbers = pair_modules(), {package: number for number, package in CHAPTERS.items()}
+    found = [(name, numbers.get(name.split(".")[0], ""), modules[name]) for name in pair_names(which)]
+    data = [dict(zip(("pair", "chapter", "module"), row, strict=True)) for row in found]
+    return Report("Pairs", ("pair", "chapter", "kernel"), tuple(found), data)
+
+
+def check_pairs(which: str | None = None, tell: Callable[[str], None] = _silent) -> Report:
+    """Hold every kernel against its reference; a row for each pair and dtype, with the trial nearest to its limit."""
+    rows, data, notes = [], [], []
+    for pair in find_pairs(which):
+        tell(pair.name)
+        result = check(pair)
+        for dtype in dict.fromkeys(trial.dtype for trial in result.trials):
+            trials = [trial for trial in result.trials if trial.dtype == dtype]
+            bad, worst = sum(not trial.passed for trial in trials), result.worst(dtype)
+            numbers = (worst.max_error, worst.allowed_error, worst.relative_rms, worst.allowed_rms)
+            verdict = f"{bad} of {len(trials)} failed" if bad else f"{len(trials)} passed"
+            rows.append((pair.name, dtype, *(f"{number:.2g}" for number in numbers), verdict))
+        notes += [f"{pair.name}: {trial}" for trial in result.failures[:3]]
+        notes += [f"{pair.name}: skipped, {reason}" for reason in result.skipped]
+        data.append(result.as_dict())
+    where = "in Triton's interpreter" if any(result["interpreted"] for result in data) else "on the GPU"
+    return Report(
+        f"Kernels against their references in float64, {where}",
+        ("pair", "dtype", "largest error", "allowed", "relative RMS", "allowed", "trials"),
+        tuple(rows),
+        data,
+        passed=all(result["passed"] for result in data),
+        notes=tuple(notes),
+    )
+
+
+def bench_pairs(
+    which: str | None = None,
+    dtype: str | None = None,
+    roof: RoofLike | None = None,
+    predict_on: Sequence[str] = PREDICTED_ON,
+    tell: Callable[[str], None] = _silent,
+) -> Report:
+    """Time every pair on the machine at hand against its measured roof.
+
+    Without a GPU: NumPy and torch as measured here, and the bound of the kernel on the devices of `predict_on`.
+    A time faster than the roof allows fails the report. Raises ValueError for an unknown name or device.
+    """
+    chosen, devices = find_pairs(which), [device(name) for name in predict_on]
+    if roof is None:
+        from llminfer.core.triton_environment import DEVICE  # torch is there: find_pairs needed it
+
+        roof = measure_device("numpy" if DEVICE == "cpu" else "cuda")
+    found = []
+    for pair in chosen:
+        tell(pair.name)
+        found.append(measure(pair, dtype, "bench", roof, devices))
+    return _bench_report(found, roof)
+
+
+def compile_report(
+    which: str | None = None, targets: Sequence[str] = tuple(TARGETS), dtype: str | None = None
+) -> Report:
+    """Compile every kernel for every target, all in one process; a row for each kernel, a column for each target."""
+    results = compile_pairs(find_pairs(which), targets, dtype)
+    names = dict.fromkeys((result.pair, result.dtype, kernel) for result in results for kernel in _kernel_names(result))
+    by_target = {(result.pair, result.target): result for result in results}
+    rows = [
+        (f"{pair} {kernel}".strip(), dtype, *(_compiled_cell(by_target[pair, target], kernel) for target in targets))
+        for pair, dtype, kernel in names
+    ]
+    return Report(
+        "Compiled, not run: registers a thread / bytes of local memory a thread / bytes of shared memory a block",
+        ("kernel", "dtype", *targets),
+        tuple(rows),
+        [result.as_dict() for result in results],
+        passed=all(result.passed for result in results),
+        notes=tuple(str(result) for result in results if not result.passed),
+    )
+
+
+def _bench_report(found: list[Measurement], roof: RoofLike) -> Report:
+    """Times in microseconds; for what was not timed, nothing."""
+    implementations = list(dict.fromkeys(timing.implementation for result in found for timing in result.timings))
+    devices = list(dict.fromkeys(device for result in found for device in result.predictions))
+    rows = [
+        (
+            f"{result.pair} {result.shapes}",
+            result.dtype,
+            *(_timed_cell(result, implementation) for implementation in implementations),
+            *(_microseconds(result.predictions[device]) for device in devices),
+        )
+        for result in found
+    ]
+    notes = [f"{timing.implementation}: {timing.note}" for result in found for timing in result.timings if timing.note]
+    above = [
+        f"{result.pair}: {', '.join(result.above_roof)} faster than the roof allows"
+        for result in found
+        if result.above_roof
+    ]
+    return Report(
+        f"Median time in µs and share of the roof, on {roof.name}",
+        ("pair", "dtype", *implementations, *(f"bound on {device}" for device in devices)),
+        tuple(rows),
+        [result.as_dict() for result in found],
+        passed=not above,
+        notes=(*dict.fromkeys(notes), *above),
+    )
+
+
+def _timed_cell(result: Measurement, implementation: str) -> str:
+    share = result.share_of_roof(implementation)
+    return _microseconds(result.seconds(implementation)) + (f" ({share:.0%})" if share is not None else "")
+
+
+def _microseconds(seconds: float | None) -> str:
+    return "" if seconds is None else f"{seconds * 1e6:,.1f}"
+
+
+def _kernel_names(result: CompileResult) -> tuple[str, ...]:
+    return tuple(kernel.name for kernel in result.kernels) or ("",)
+
+
+def _compiled_cell(result: CompileResult, name: str) -> str:
+    """A pair may launch one kernel in several forms; each is shown."""
+    if result.error:
+        return "error"
+    large = " too large" if name in result.too_large else ""
+    forms = [f"{k.registers} / {k.local_bytes} / {k.shared_bytes}{large}" for k in result.kernels if k.name == name]
+    return "\n".join(forms)
