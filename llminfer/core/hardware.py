@@ -41,7 +41,7 @@ class Device:
     shared_memory_bytes, register_file_bytes: per streaming multiprocessor (AMD: LDS and vector registers of a compute
         unit); shared_memory_per_block_bytes is the most one block (workgroup) may take.
     target: how compilers call its architecture, such as "sm_90" or "gfx942".
-    Raises ValueError when a rate or a size is not positive. Book section 3.1.3.
+    Raises ValueError when a rate or a size is not positive. Book section 3.1.4.
     """
 
     name: str

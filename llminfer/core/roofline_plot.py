@@ -2,7 +2,7 @@
 
 Left of the ridge a roof rises with the bandwidth, right of it it is flat at the peak. A point is something measured;
 what it falls short of its roof is what is left to gain.
-Source: Williams, Waterman and Patterson 2009. Book section 3.1.3.
+Source: Williams, Waterman and Patterson 2009. Book section 3.1.4.
 """
 
 from collections.abc import Sequence
