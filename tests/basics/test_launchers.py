@@ -49,6 +49,14 @@ def test_norms_take_heads_cut_out_of_a_fused_projection():
     assert_same(ops_triton.rmsnorm(q, gain), ops.rmsnorm(*of_host(q, gain)))
 
 
+def test_the_residual_may_lie_farther_apart_than_what_is_added():
+    x, residual, gain = normal(3, 16), normal(3, 40)[:, :16], normal(16)
+    for got, expected in zip(
+        ops_triton.rmsnorm_residual(x, residual, gain), ops.rmsnorm_residual(*of_host(x, residual, gain)), strict=True
+    ):
+        assert_same(got, expected)
+
+
 @pytest.mark.parametrize("interleaved", [False, True])
 def test_rope_takes_heads_cut_out_of_a_fused_projection(interleaved):
     q = normal(10, 3, 16).transpose(0, 1)[:, 2:6]  # [T, H, E], heads farther apart than tokens
