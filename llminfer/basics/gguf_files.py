@@ -17,6 +17,7 @@ import numpy as np
 from llminfer.basics.block_codecs import BLOCK_TYPES, BlockType, dequantize
 
 HEADER_BYTES = 24
+DEFAULT_ALIGNMENT = 32
 LEAST_METADATA_BYTES = 8 + 4 + 1  # length of the key, type, the smallest value
 LEAST_TENSOR_BYTES = 8 + 4 + 8 + 4 + 8  # length of the name, number of dimensions, one of them, type, offset
 MOST_DIMENSIONS = 4
@@ -85,7 +86,7 @@ def read_gguf(path: str | Path) -> GgufFile:
     tensor_count, metadata_count = _header(cursor)
     metadata = _metadata(cursor, metadata_count)
     rows = _tensor_table(cursor, tensor_count)
-    alignment = _alignment(cursor, metadata)
+    alignment = metadata.get("general.alignment", DEFAULT_ALIGNMENT)
     tensors = {name: _placed(cursor, row, alignment, name) for name, row in rows.items()}
     _refuse_overlaps(cursor, tensors)
     return GgufFile(str(path), metadata, tensors, cursor.data)
@@ -163,8 +164,15 @@ def _metadata(cursor: _Cursor, count: int) -> dict[str, Any]:
         if key in metadata:
             raise cursor.error(f"metadata {key}", "the key stands twice", at)
         kind = cursor.number("<I", f"type of metadata {key}")
+        at = cursor.at
         metadata[key] = _value(cursor, kind, f"metadata {key}", 0)
+        if key == "general.alignment" and not _is_power_of_two(metadata[key]):
+            raise cursor.error(f"metadata {key}", f"{metadata[key]!r}; expected a power of two", at)
     return metadata
+
+
+def _is_power_of_two(value: Any) -> bool:
+    return type(value) is int and value > 0 and value & (value - 1) == 0
 
 
 def _value(cursor: _Cursor, kind: int, what: str, depth: int) -> Any:
@@ -239,16 +247,11 @@ def _type(cursor: _Cursor, name: str) -> BlockType:
     return BLOCK_TYPES[number]
 
 
-def _alignment(cursor: _Cursor, metadata: Mapping[str, Any]) -> int:
-    """Every tensor starts at a multiple of this, counted from the start of the data, itself the first multiple."""
-    alignment = metadata.get("general.alignment", 32)
-    if type(alignment) is not int or alignment < 1 or alignment & (alignment - 1):
-        raise cursor.error("metadata general.alignment", f"{alignment!r}; expected a power of two", HEADER_BYTES)
-    return alignment
-
-
 def _placed(cursor: _Cursor, row: _Row, alignment: int, name: str) -> GgufTensor:
-    """A row of the table with its place in the file, which must be aligned and inside it."""
+    """A row of the table with its place in the file, which must be aligned and inside it.
+
+    The data begin at the first multiple of `alignment` after the table, and each tensor at a multiple from there.
+    """
     data_start = -(-cursor.at // alignment) * alignment
     tensor = GgufTensor(name, row.shape, row.type, data_start + row.offset)
     try:

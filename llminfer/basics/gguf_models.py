@@ -51,27 +51,28 @@ def config_from_gguf(file: GgufFile, name: str) -> ModelConfig:
     head_width = count("attention.key_length", count("rope.dimension_count", max(1, width // heads)))
     fields.demand(f"{architecture}.attention.value_length", head_width, head_width)
     fields.demand(f"{architecture}.rope.dimension_count", head_width, head_width)
-    eos = fields.token_ids("tokenizer.ggml.eos_token_id")
-    bos = fields.token_ids("tokenizer.ggml.bos_token_id")
-    return ModelConfig(
-        name=name,
-        layers=fields.integer(f"{architecture}.block_count", most=MOST_LAYERS),
-        width=width,
-        heads=heads,
-        kv_heads=count("attention.head_count_kv", heads),
-        head_width=head_width,
-        feed_forward=count("feed_forward_length"),
-        vocabulary=count("vocab_size", len(file.metadata.get("tokenizer.ggml.tokens", ())) or None),
-        context=count("context_length"),
-        norm_eps=fields.number(f"{architecture}.attention.layer_norm_rms_epsilon"),
-        rope=_rope(file, fields, architecture, head_width),
-        tied="output.weight" not in file.tensors,
-        qkv_bias="blk.0.attn_q.bias" in file.tensors,
-        output_bias="blk.0.attn_output.bias" in file.tensors,
-        qk_norm=architecture == "qwen3",
-        bos_id=bos[0] if bos else None,
-        eos_ids=eos,
-    )
+    bos, eos = fields.token_ids("tokenizer.ggml.bos_token_id"), fields.token_ids("tokenizer.ggml.eos_token_id")
+    tokens = file.metadata.get("tokenizer.ggml.tokens")
+    described = {
+        "layers": fields.integer(f"{architecture}.block_count", most=MOST_LAYERS),
+        "width": width,
+        "heads": heads,
+        "kv_heads": count("attention.head_count_kv", heads),
+        "head_width": head_width,
+        "feed_forward": count("feed_forward_length"),
+        "vocabulary": count("vocab_size", len(tokens) if isinstance(tokens, list) else None),
+        "context": count("context_length"),
+        "norm_eps": fields.number(f"{architecture}.attention.layer_norm_rms_epsilon"),
+        "rope": _rope(file, fields, architecture, head_width),
+        "tied": "output.weight" not in file.tensors,
+        "qkv_bias": "blk.0.attn_q.bias" in file.tensors,
+        "output_bias": "blk.0.attn_output.bias" in file.tensors,
+        "qk_norm": architecture == "qwen3",
+    }
+    try:
+        return ModelConfig(name=name, bos_id=bos[0] if bos else None, eos_ids=eos, **described)
+    except ValueError as contradiction:
+        raise ValueError(f"{file.where}: {contradiction}") from None
 
 
 class GgufTensors:

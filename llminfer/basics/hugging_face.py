@@ -24,8 +24,11 @@ def config_from_hugging_face(raw: Mapping[str, Any], name: str, where: str = "co
     if family not in FAMILIES:
         raise ValueError(f"{where}: model_type is {family!r}; supported: {', '.join(sorted(FAMILIES))}")
     described = FAMILIES[family](fields)
-    ids = fields.token_ids("bos_token_id")
-    return ModelConfig(name=name, bos_id=ids[0] if ids else None, eos_ids=fields.token_ids("eos_token_id"), **described)
+    bos, eos = fields.token_ids("bos_token_id"), fields.token_ids("eos_token_id")
+    try:
+        return ModelConfig(name=name, bos_id=bos[0] if bos else None, eos_ids=eos, **described)
+    except ValueError as contradiction:
+        raise ValueError(f"{where}: {contradiction}") from None
 
 
 def _decoder(fields: Fields, tied: bool = False) -> dict[str, Any]:
@@ -122,7 +125,7 @@ def _qwen3_moe(fields: Fields) -> dict[str, Any]:
         described["windows"] = _windows(fields, described["layers"], lambda layer: True)
     fields.demand("decoder_sparse_step", 1, 1)
     dense = fields.values.get("mlp_only_layers") or []
-    if dense != list(range(len(dense))):
+    if not isinstance(dense, list) or dense != list(range(len(dense))):
         raise fields.error("mlp_only_layers", "supported: the first layers only, [] or [0, 1, ...]")
     moe = MoeSpec(
         experts=fields.integer("num_experts" if "num_experts" in fields else "num_local_experts"),
@@ -201,6 +204,8 @@ def _deepseek(fields: Fields, scoring: str) -> dict[str, Any]:
         groups=fields.integer("n_group", 1),
         top_groups=fields.integer("topk_group", 1),
     )
+    if moe.experts % moe.groups or moe.top_groups > moe.groups:
+        raise fields.error("n_group", f"expected a divisor of {moe.experts} experts, at least topk_group")
     key_width = mla.nope_width + mla.rope_width
     return described | {
         "kv_heads": described["heads"],

@@ -197,15 +197,15 @@ LIES = {
     ),
     "an alignment of 0": (
         built(entry("general.alignment", 4, bytes(4)), entries=1),
-        "general.alignment .* expected a power of two",
+        "metadata general.alignment at byte 53: 0; expected a power of two",
     ),
     "an alignment of 24": (
         built(entry("general.alignment", 4, b"\x18\0\0\0"), entries=1),
-        "general.alignment .* 24; expected",
+        "general.alignment at byte 53: 24; expected",
     ),
     "an alignment that is a text": (
         built(entry("general.alignment", 8, text("32")), entries=1),
-        "general.alignment .* '32'",
+        "general.alignment at byte 53: '32'",
     ),
 }
 
