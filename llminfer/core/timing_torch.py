@@ -1,9 +1,10 @@
-"""Time a pair: device events on a GPU, `perf_counter` on a CPU; the median of many calls, no input warm in a cache.
+"""Time a pair: device events on a GPU, `perf_counter` on a CPU; medians, and no input warm in a cache.
 
 Each call gets the next of several copies of its inputs, together larger than the last-level cache, so that what is
-timed is the traffic from memory that the cost counts. On a GPU a read of a large buffer is queued before each call: it
-drives out what the last call left, and keeps the device busy while the host prepares the launch, which would otherwise
-be counted.
+timed is the traffic from memory that the cost counts. On a GPU a whole round over the copies lies between two events,
+and its outputs are kept until the end: one that is overwritten while it waits in the cache never reaches memory, and
+the kernel would look faster than the roof. Reads of a large buffer are queued before each round; they keep the device
+busy while the host prepares the launches, which would otherwise be counted.
 """
 
 import math
@@ -27,8 +28,7 @@ from llminfer.core.triton_environment import DEVICE
 
 MAX_COPIES = 32  # of inputs so small that the caches hold them whatever is done
 MAX_COPIES_BYTES = 2 * 2**30
-GPU_WARM_UP_CALLS = 3
-GPU_CALLS = 50
+GPU_ROUNDS = 20
 CPU_CALLS = (5, 100)  # at least, at most
 CPU_SECONDS = 0.5  # per implementation, once the least number of calls is reached
 SPACER_BYTES = 512 * 2**20  # twice the largest last-level cache of a GPU so far
@@ -109,15 +109,30 @@ def cpu_seconds(function: Callable, cases: list[dict]) -> tuple[float, int]:
 
 
 def gpu_seconds(function: Callable, cases: list[dict]) -> tuple[float, int]:
-    """(median seconds, calls) of `function` between two events of the GPU's own clock, another case each call."""
-    turns, spacer = cycle(cases), torch.zeros(SPACER_BYTES // 4, device=DEVICE)
-    for _ in range(GPU_WARM_UP_CALLS):  # compiles, and lets autotuning settle
-        function(**next(turns))
-    events = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(GPU_CALLS)]
-    for start, end in events:
+    """(median seconds a call, calls) of `function` by the GPU's own clock, in rounds of one call for each case."""
+    spacer = torch.zeros(SPACER_BYTES // 4, device=DEVICE)
+    _queue_round(function, cases, spacer, spacers=1)  # compiles, and lets autotuning settle
+    start = perf_counter()
+    _queue_round(function, cases, spacer, spacers=1)
+    launches_s = perf_counter() - start  # of the host, which does not wait for the device
+    read_s = _elapsed_s(*_queue_round(spacer.sum, [{}], spacer, spacers=1))
+    spacers = 1 + math.ceil(launches_s / read_s)
+    rounds = [_elapsed_s(*_queue_round(function, cases, spacer, spacers)) for _ in range(GPU_ROUNDS)]
+    return median(rounds) / len(cases), GPU_ROUNDS * len(cases)
+
+
+def _queue_round(function: Callable, cases: list[dict], spacer: torch.Tensor, spacers: int) -> tuple:
+    """Queue `spacers` reads of the spacer, then one call for each case between two events; gives the events."""
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    for _ in range(spacers):
         spacer.sum()
-        start.record()
-        function(**next(turns))
-        end.record()
+    start.record()
+    outputs = [function(**case) for case in cases]  # all kept until the last is queued, so that none reuses memory
+    end.record()
+    del outputs
+    return start, end
+
+
+def _elapsed_s(start: "torch.cuda.Event", end: "torch.cuda.Event") -> float:
     torch.cuda.synchronize()
-    return median(start.elapsed_time(end) for start, end in events) / 1e3, GPU_CALLS
+    return start.elapsed_time(end) / 1e3

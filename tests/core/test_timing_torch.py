@@ -1,5 +1,7 @@
 """Timing a pair at hand: the interpreter is never timed. No test here depends on how long anything took."""
 
+import weakref
+
 import ml_dtypes  # noqa: F401  (teaches NumPy the name "bfloat16")
 import numpy as np
 import pytest
@@ -66,24 +68,45 @@ def test_a_dtype_the_pair_does_not_have_is_refused():
         measure(PAIR, "float16")
 
 
-def test_on_a_gpu_each_call_lies_between_two_events_of_its_own(monkeypatch):
+class FakeEvent:
+    """An event that notes when it is recorded; a round takes 6 milliseconds."""
+
     log = []
 
-    class FakeEvent:
-        def __init__(self, enable_timing):
-            assert enable_timing
+    def __init__(self, enable_timing):
+        assert enable_timing
 
-        def record(self):
-            log.append("event")
+    def record(self):
+        self.log.append("event")
 
-        def elapsed_time(self, end):
-            return 3.0  # milliseconds
+    def elapsed_time(self, end):
+        return 6.0
 
+
+def test_on_a_gpu_a_round_over_the_copies_lies_between_two_events(monkeypatch):
+    log = FakeEvent.log = []
     monkeypatch.setattr(timing_torch.torch.cuda, "Event", FakeEvent)
     monkeypatch.setattr(timing_torch.torch.cuda, "synchronize", lambda: log.append("synchronize"))
     monkeypatch.setattr(timing_torch, "SPACER_BYTES", 64)
     seconds, calls = timing_torch.gpu_seconds(lambda x: log.append(x), [{"x": "first"}, {"x": "second"}])
-    assert (seconds, calls) == (3e-3, timing_torch.GPU_CALLS)
-    assert log[:3] == ["first", "second", "first"]  # warms up
-    assert log[3:9] == ["event", "second", "event", "event", "first", "event"]
-    assert log.count("synchronize") == 1 and log[-1] == "synchronize"
+    assert (seconds, calls) == (3e-3, 2 * timing_torch.GPU_ROUNDS)
+    assert log[-5:] == ["event", "first", "second", "event", "synchronize"]
+
+
+class Output:
+    """Something that can be referred to weakly."""
+
+
+def test_on_a_gpu_no_output_takes_the_memory_of_another_in_its_round(monkeypatch):
+    monkeypatch.setattr(timing_torch.torch.cuda, "Event", FakeEvent)
+    monkeypatch.setattr(timing_torch.torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(timing_torch, "SPACER_BYTES", 64)
+    alive, most = weakref.WeakSet(), []
+
+    def output(x):
+        alive.add(made := Output())
+        most.append(len(alive))
+        return made
+
+    timing_torch.gpu_seconds(output, [{"x": 0}] * 5)
+    assert max(most) == 5
