@@ -4,6 +4,8 @@ import io
 import json
 import os
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -31,6 +33,20 @@ def _console() -> Console:
 
 def _print_json(value: object) -> None:
     print(json.dumps(value, indent=2, default=str))
+
+
+@app.command()
+def tour(
+    folder: Annotated[Path, typer.Option(help="Where to save the picture.")] = Path("."),
+    refresh: Annotated[bool, typer.Option(help="Measure this machine again.")] = False,
+    as_json: Json = False,
+) -> None:
+    """The first minute: a model speaks, this machine is measured, a prediction is made and held against the clock."""
+    from llminfer.tour import run_tour
+
+    found = run_tour(folder, Console(quiet=True) if as_json else _console(), refresh)
+    if as_json:
+        _print_json(asdict(found))
 
 
 @app.command()
@@ -139,11 +155,78 @@ def generate(
         )
 
 
+Which = Annotated[str | None, typer.Argument(help="A chapter (3.1, basics) or a pair (basics.rmsnorm); nothing: all.")]
+
+
+def _show(report, as_json: bool) -> None:
+    """Print a report; one that did not pass is the command's failure."""
+    if as_json:
+        _print_json(report.as_dict())
+    else:
+        _console().print(report.table())
+    if not report.passed:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _naming(work: str) -> Iterator[Callable[[str], None]]:
+    """Show on the terminal which pair is being worked on."""
+    with Console(stderr=True, highlight=False).status(work) as status:
+        yield lambda name: status.update(f"{work} {name}")
+
+
+@pairs.command("list")
+def list_(which: Which = None, as_json: Json = False) -> None:
+    """Which pairs there are, and where their kernels are."""
+    from llminfer.core.pair_reports import list_pairs
+
+    _show(list_pairs(which), as_json)
+
+
+@pairs.command()
+def check(which: Which = None, as_json: Json = False) -> None:
+    """Hold kernels against their references: on the GPU, or in Triton's interpreter."""
+    from llminfer.core.pair_reports import check_pairs
+
+    with _naming("checking") as tell:
+        report = check_pairs(which, tell)
+    _show(report, as_json)
+
+
+@pairs.command()
+def bench(
+    which: Which = None,
+    dtype: Annotated[str | None, typer.Option(help="float32, float16 or bfloat16.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Time kernel, reference and torch against this machine's roof. The interpreter is never timed."""
+    from llminfer.core.pair_reports import bench_pairs
+
+    with _naming("timing") as tell:
+        report = bench_pairs(which, dtype, tell=tell)
+    _show(report, as_json)
+
+
+@pairs.command("compile")
+def compile_(
+    which: Which = None,
+    target: Annotated[list[str] | None, typer.Option(help="Such as sm_90; may be given again. Nothing: all.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Compile kernels for GPUs that need not be here: registers, spills, shared memory."""
+    from llminfer.core.compilation import TARGETS
+    from llminfer.core.pair_reports import compile_report
+
+    with _naming("compiling"):
+        report = compile_report(which, target or tuple(TARGETS))
+    _show(report, as_json)
+
+
 def main() -> None:
     """Run the command line. A mistake of the user's ends in one line that says what to do, not in a traceback."""
     try:
         app(standalone_mode=True)
-    except (ValueError, FileNotFoundError) as mistake:
+    except (ValueError, FileNotFoundError, ImportError) as mistake:
         if os.environ.get("LLMINFER_TRACEBACK"):
             raise
         print(f"error: {mistake}", file=sys.stderr)
