@@ -35,16 +35,20 @@ class AvailableModel:
 
 def available_models() -> list[AvailableModel]:
     """The models that have names, those that still have to be fetched included."""
-    models = []
-    for name, description in BUNDLED.items():
-        weights = ASSETS / name / "model.safetensors"
-        size = weights.stat().st_size if weights.is_file() else 0
-        models.append(AvailableModel(name, description, ASSETS / name, size > 0, size, "reinstall llminfer"))
-    for release in RELEASES.values():
-        size = release.path.stat().st_size if release.path.is_file() else 0
-        remedy = f"llminfer fetch {release.name}"
-        models.append(AvailableModel(release.name, release.description, release.path, size > 0, size, remedy))
-    return models
+    bundled = [
+        _available(name, description, ASSETS / name, ASSETS / name / "model.safetensors", "reinstall llminfer")
+        for name, description in BUNDLED.items()
+    ]
+    fetched = [
+        _available(release.name, release.description, release.path, release.path, f"llminfer fetch {release.name}")
+        for release in RELEASES.values()
+    ]
+    return bundled + fetched
+
+
+def _available(name: str, description: str, path: Path, weights: Path, remedy: str) -> AvailableModel:
+    size_bytes = weights.stat().st_size if weights.is_file() else 0
+    return AvailableModel(name, description, path, size_bytes > 0, size_bytes, remedy)
 
 
 def model_path(source: str | Path) -> Path:
@@ -89,7 +93,8 @@ def load_weights(source: str | Path, dtype: str = "float32") -> tuple[ModelConfi
         return _from_folder(path, dtype)
     file = read_gguf(_gguf(path))
     config = config_from_gguf(file, path.stem)
-    return config, weights_from_hugging_face(config, GgufTensors(file, config), "llama", dtype)
+    tensors = GgufTensors(file, config)  # whatever the architecture, named as Hugging Face names those of a Llama
+    return config, weights_from_hugging_face(config, tensors, "llama", dtype)
 
 
 def load_tokenizer(source: str | Path) -> Tokenizer:

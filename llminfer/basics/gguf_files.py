@@ -5,7 +5,6 @@ for it, and whatever is wrong ends in a ValueError with the field and the byte w
 Source: docs/gguf.md of the ggml project, versions 2 and 3.
 """
 
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from llminfer.basics.block_codecs import BLOCK_TYPES, BlockType, dequantize
+from llminfer.basics.byte_cursor import ByteCursor
 
 HEADER_BYTES = 24
 DEFAULT_ALIGNMENT = 32
@@ -82,7 +82,7 @@ def read_gguf(path: str | Path) -> GgufFile:
     size = path.stat().st_size
     if size < HEADER_BYTES:
         raise ValueError(f"{path}: {size} bytes; a GGUF file has a header of {HEADER_BYTES}")
-    cursor = _Cursor(np.asarray(np.memmap(path, np.uint8, mode="r")), str(path))
+    cursor = ByteCursor(np.asarray(np.memmap(path, np.uint8, mode="r")), str(path))
     tensor_count, metadata_count = _header(cursor)
     metadata = _metadata(cursor, metadata_count)
     rows = _tensor_table(cursor, tensor_count)
@@ -92,55 +92,7 @@ def read_gguf(path: str | Path) -> GgufFile:
     return GgufFile(str(path), metadata, tensors, cursor.data)
 
 
-class _Cursor:
-    """A place in the file that moves on as values are read, and never past the end."""
-
-    def __init__(self, data: np.ndarray, path: str) -> None:
-        self.data = data
-        self.path = path
-        self.at = 0
-
-    @property
-    def left(self) -> int:
-        return len(self.data) - self.at
-
-    def error(self, what: str, problem: str, at: int | None = None) -> ValueError:
-        return ValueError(f"{self.path}: {what} at byte {self.at if at is None else at}: {problem}")
-
-    def take(self, count: int, what: str) -> np.ndarray:
-        """The next `count` bytes."""
-        if count > self.left:
-            raise self.error(what, f"needs {count} bytes, but the file has {self.left} left")
-        self.at += count
-        return self.data[self.at - count : self.at]
-
-    def number(self, kind: str, what: str) -> int:
-        """An unsigned integer, kind "<I" (4 bytes) or "<Q" (8 bytes)."""
-        return struct.unpack(kind, self.take(struct.calcsize(kind), what))[0]
-
-    def count(self, least_bytes: int, what: str) -> int:
-        """How many items follow; each takes at least `least_bytes`, so the file's end bounds the number."""
-        at, items = self.at, self.number("<Q", what)
-        if items * least_bytes > self.left:
-            raise self.error(what, f"{items} items of at least {least_bytes} bytes, but {self.left} bytes are left", at)
-        return items
-
-    def text(self, what: str) -> str:
-        """A length and as many bytes of UTF-8; in one piece, because a vocabulary has a hundred thousand of them."""
-        at, start = self.at, self.at + 8
-        if start > len(self.data):
-            raise self.error(f"length of {what}", f"needs 8 bytes, but the file has {self.left} left")
-        (length,) = struct.unpack_from("<Q", self.data, at)
-        if length > len(self.data) - start:
-            raise self.error(f"length of {what}", f"{length} bytes, but {len(self.data) - start} are left")
-        self.at = start + length
-        try:
-            return str(self.data[start : self.at], "utf-8")
-        except UnicodeDecodeError as problem:
-            raise self.error(what, f"not UTF-8 ({problem.reason})", at) from None
-
-
-def _header(cursor: _Cursor) -> tuple[int, int]:
+def _header(cursor: ByteCursor) -> tuple[int, int]:
     """Magic, version and the two counts."""
     magic = cursor.take(4, "magic").tobytes()
     if magic != b"GGUF":
@@ -157,7 +109,7 @@ def _header(cursor: _Cursor) -> tuple[int, int]:
     return tensors, metadata
 
 
-def _metadata(cursor: _Cursor, count: int) -> dict[str, Any]:
+def _metadata(cursor: ByteCursor, count: int) -> dict[str, Any]:
     metadata: dict[str, Any] = {}
     for i in range(count):
         at, key = cursor.at, cursor.text(f"key of metadata entry {i}")
@@ -175,7 +127,7 @@ def _is_power_of_two(value: Any) -> bool:
     return type(value) is int and value > 0 and value & (value - 1) == 0
 
 
-def _value(cursor: _Cursor, kind: int, what: str, depth: int) -> Any:
+def _value(cursor: ByteCursor, kind: int, what: str, depth: int) -> Any:
     """One metadata value of the type numbered `kind`."""
     if kind == STRING:
         return cursor.text(what)
@@ -184,7 +136,7 @@ def _value(cursor: _Cursor, kind: int, what: str, depth: int) -> Any:
     return _numbers(cursor, kind, 1, what)[0].item()
 
 
-def _array(cursor: _Cursor, what: str, depth: int) -> list[Any] | np.ndarray:
+def _array(cursor: ByteCursor, what: str, depth: int) -> list[Any] | np.ndarray:
     at = cursor.at
     if depth == DEEPEST_NESTING:
         raise cursor.error(what, f"arrays nested more than {DEEPEST_NESTING} deep", at)
@@ -199,7 +151,7 @@ def _array(cursor: _Cursor, what: str, depth: int) -> list[Any] | np.ndarray:
     raise cursor.error(f"element type of {what}", f"unknown type {kind}", at)
 
 
-def _numbers(cursor: _Cursor, kind: int, count: int, what: str) -> np.ndarray:
+def _numbers(cursor: ByteCursor, kind: int, count: int, what: str) -> np.ndarray:
     if kind not in SCALARS:
         raise cursor.error(f"type of {what}", f"unknown type {kind}")
     dtype, at = np.dtype(SCALARS[kind]), cursor.at
@@ -219,7 +171,7 @@ class _Row:
     at: int
 
 
-def _tensor_table(cursor: _Cursor, count: int) -> dict[str, _Row]:
+def _tensor_table(cursor: ByteCursor, count: int) -> dict[str, _Row]:
     rows: dict[str, _Row] = {}
     for i in range(count):
         at, name = cursor.at, cursor.text(f"name of tensor {i}")
@@ -229,7 +181,7 @@ def _tensor_table(cursor: _Cursor, count: int) -> dict[str, _Row]:
     return rows
 
 
-def _shape(cursor: _Cursor, name: str) -> tuple[int, ...]:
+def _shape(cursor: ByteCursor, name: str) -> tuple[int, ...]:
     """Dimensions, which the file lists fastest first."""
     at, count = cursor.at, cursor.number("<I", f"number of dimensions of tensor {name}")
     if not 1 <= count <= MOST_DIMENSIONS:
@@ -240,14 +192,14 @@ def _shape(cursor: _Cursor, name: str) -> tuple[int, ...]:
     return tuple(reversed(dimensions))
 
 
-def _type(cursor: _Cursor, name: str) -> BlockType:
+def _type(cursor: ByteCursor, name: str) -> BlockType:
     at, number = cursor.at, cursor.number("<I", f"type of tensor {name}")
     if number not in BLOCK_TYPES:
         raise cursor.error(f"type of tensor {name}", f"unknown type {number}", at)
     return BLOCK_TYPES[number]
 
 
-def _placed(cursor: _Cursor, row: _Row, alignment: int, name: str) -> GgufTensor:
+def _placed(cursor: ByteCursor, row: _Row, alignment: int, name: str) -> GgufTensor:
     """A row of the table with its place in the file, which must be aligned and inside it.
 
     The data begin at the first multiple of `alignment` after the table, and each tensor at a multiple from there.
@@ -266,7 +218,7 @@ def _placed(cursor: _Cursor, row: _Row, alignment: int, name: str) -> GgufTensor
     return tensor
 
 
-def _refuse_overlaps(cursor: _Cursor, tensors: Mapping[str, GgufTensor]) -> None:
+def _refuse_overlaps(cursor: ByteCursor, tensors: Mapping[str, GgufTensor]) -> None:
     in_order = sorted(tensors.values(), key=lambda tensor: tensor.offset)
     for before, after in zip(in_order, in_order[1:], strict=False):
         if before.offset + before.nbytes > after.offset:

@@ -6,11 +6,11 @@ compute (another activation, partial rotation, another scaling of RoPE) is refus
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from llminfer.basics.config import MlaSpec, ModelConfig, MoeSpec, RopeSpec
-from llminfer.basics.model_fields import MOST_LAYERS, Fields
+from llminfer.basics.hugging_face_rope import rope_from_config, rope_from_section, yarn_score_scale
+from llminfer.basics.model_fields import MOST_LAYERS, Fields, shown
 
 
 def config_from_hugging_face(raw: Mapping[str, Any], name: str, where: str = "config.json") -> ModelConfig:
@@ -24,9 +24,10 @@ def config_from_hugging_face(raw: Mapping[str, Any], name: str, where: str = "co
     if family not in FAMILIES:
         raise ValueError(f"{where}: model_type is {family!r}; supported: {', '.join(sorted(FAMILIES))}")
     described = FAMILIES[family](fields)
+    rope = described.pop("rope", None) or rope_from_config(fields)
     bos, eos = fields.token_ids("bos_token_id"), fields.token_ids("eos_token_id")
     try:
-        return ModelConfig(name=name, bos_id=bos[0] if bos else None, eos_ids=eos, **described)
+        return ModelConfig(name=name, bos_id=bos[0] if bos else None, eos_ids=eos, rope=rope, **described)
     except ValueError as contradiction:
         raise ValueError(f"{where}: {contradiction}") from None
 
@@ -44,7 +45,6 @@ def _decoder(fields: Fields, tied: bool = False) -> dict[str, Any]:
         "vocabulary": fields.integer("vocab_size"),
         "context": fields.integer("max_position_embeddings"),
         "norm_eps": fields.number("rms_norm_eps", 1e-6),
-        "rope": _rope(fields),
         "tied": fields.flag("tie_word_embeddings", tied),
     }
 
@@ -166,12 +166,14 @@ def _gemma3(fields: Fields) -> dict[str, Any]:
     key = "sliding_window_pattern" if "sliding_window_pattern" in fields else "_sliding_window_pattern"
     period = fields.integer(key, 6)
     windows = _windows(fields, described["layers"], lambda layer: (layer + 1) % period != 0, default=4096)
-    kinds = fields.section("rope_parameters")
-    if "full_attention" in kinds or "sliding_attention" in kinds:
-        rope = _rope_spec(kinds.section("full_attention"), fields, 1e6)
-        local = _rope_spec(kinds.section("sliding_attention"), fields, 1e4)
+    if "rope_parameters" in fields:
+        kinds = fields.section("rope_parameters")
+        if "full_attention" not in kinds or "sliding_attention" not in kinds:
+            raise fields.error("rope_parameters", "expected full_attention and sliding_attention in it")
+        rope = rope_from_section(kinds.section("full_attention"), fields, 1e6)
+        local = rope_from_section(kinds.section("sliding_attention"), fields, 1e4)
     else:
-        rope = _rope_spec(fields.section("rope_scaling"), fields, fields.number("rope_theta", 1e6))
+        rope = rope_from_section(fields.section("rope_scaling"), fields, fields.number("rope_theta", 1e6))
         local = RopeSpec(theta=fields.number("rope_local_base_freq", 1e4))
     return described | {"windows": windows, "rope": rope, "local_rope": local}
 
@@ -212,7 +214,7 @@ def _deepseek(fields: Fields, scoring: str) -> dict[str, Any]:
         "head_width": key_width,
         "mla": mla,
         "moe": moe,
-        "query_scale": key_width**-0.5 * _yarn_score_scale(fields),
+        "query_scale": key_width**-0.5 * yarn_score_scale(fields),
     }
 
 
@@ -223,14 +225,14 @@ def _deepseek_v2(fields: Fields) -> dict[str, Any]:
         fields.values if method != "greedy" else {**fields.values, "n_group": 1, "topk_group": 1}, fields.where
     )
     described = _deepseek(grouped, "softmax")
-    return described | {"rope": _rope(fields, interleaved=True)}
+    return described | {"rope": rope_from_config(fields, interleaved=True)}
 
 
 def _deepseek_v3(fields: Fields) -> dict[str, Any]:
     fields.demand("topk_method", "noaux_tc", "noaux_tc")
     fields.demand("scoring_func", "sigmoid", "sigmoid")
     described = _deepseek(fields, "sigmoid")
-    return described | {"rope": _rope(fields, interleaved=fields.flag("rope_interleave", True))}
+    return described | {"rope": rope_from_config(fields, interleaved=fields.flag("rope_interleave", True))}
 
 
 def _gpt_oss(fields: Fields) -> dict[str, Any]:
@@ -298,73 +300,8 @@ def _windows(
     unknown = [kind for kind in kinds if kind not in ("sliding_attention", "full_attention")]
     if unknown:
         raise fields.error(
-            "layer_types", f"{unknown[0]!r} in it is unsupported; supported: sliding_attention, full_attention"
+            "layer_types", f"{shown(unknown[0])} in it is unsupported; supported: sliding_attention, full_attention"
         )
     if "sliding_attention" not in kinds:
         return ()
     return tuple(window if kind == "sliding_attention" else None for kind in kinds)
-
-
-def _rope_fields(fields: Fields) -> Fields:
-    """Where the file keeps its RoPE: rope_parameters since transformers 5, rope_scaling before."""
-    return fields.section("rope_parameters" if "rope_parameters" in fields else "rope_scaling")
-
-
-def _rope(fields: Fields, interleaved: bool = False) -> RopeSpec:
-    rope = _rope_fields(fields)
-    if "full_attention" in rope or "sliding_attention" in rope:
-        return RopeSpec()  # one entry per kind of layer: the family reads them itself
-    return _rope_spec(rope, fields, fields.number("rope_theta", 1e4), interleaved)
-
-
-def _rope_spec(rope: Fields, model: Fields, theta: float, interleaved: bool = False) -> RopeSpec:
-    """One RoPE section; `theta` holds where the section itself names none."""
-    model.demand("partial_rotary_factor", 1.0, 1.0, 1)
-    rope.demand("partial_rotary_factor", 1.0, 1.0, 1)
-    plain = RopeSpec(theta=rope.number("rope_theta", theta), interleaved=interleaved)
-    key = "rope_type" if "rope_type" in rope else "type"
-    scaling = rope.demand(key, "default", "default", "linear", "llama3", "yarn")
-    if scaling == "default":
-        return plain
-    factor = rope.number("factor")
-    if scaling == "linear":
-        return replace(plain, scaling="linear", factor=factor)
-    original = rope.integer("original_max_position_embeddings", model.integer("max_position_embeddings"))
-    if scaling == "llama3":
-        low, high = rope.number("low_freq_factor"), rope.number("high_freq_factor")
-        if low >= high:
-            raise rope.error("low_freq_factor", f"expected less than high_freq_factor {high}")
-        return replace(
-            plain, scaling="llama3", factor=factor, original_context=original, low_factor=low, high_factor=high
-        )
-    return replace(
-        plain,
-        scaling="yarn",
-        factor=factor,
-        original_context=original,
-        beta_fast=rope.number("beta_fast", 32.0),
-        beta_slow=rope.number("beta_slow", 1.0),
-        attention_factor=_yarn_attention_factor(rope, factor),
-        truncate=rope.flag("truncate", True),
-    )
-
-
-def _yarn_growth(factor: float, weight: float = 1.0) -> float:
-    """How much larger YaRN makes attention scores' square root for a context stretched by `factor` (section 3.4)."""
-    return 0.1 * weight * math.log(factor) + 1.0 if factor > 1 else 1.0
-
-
-def _yarn_attention_factor(rope: Fields, factor: float) -> float:
-    if "attention_factor" in rope:
-        return rope.number("attention_factor")
-    if rope.values.get("mscale") and rope.values.get("mscale_all_dim"):
-        return _yarn_growth(factor, rope.number("mscale")) / _yarn_growth(factor, rope.number("mscale_all_dim"))
-    return _yarn_growth(factor)
-
-
-def _yarn_score_scale(fields: Fields) -> float:
-    """DeepSeek grows the scores of the unrotated part too: by mscale squared, which RoPE's own factor cannot reach."""
-    rope = _rope_fields(fields)
-    if rope.values.get("mscale_all_dim") and "factor" in rope:
-        return _yarn_growth(rope.number("factor"), rope.number("mscale_all_dim")) ** 2
-    return 1.0

@@ -4,11 +4,15 @@ Knows nothing about any format: config.json of a Hugging Face folder and GGUF me
 """
 
 import math
+import reprlib
 from collections.abc import Mapping
 from typing import Any
 
 LARGEST_COUNT = 2**31 - 1
 MOST_LAYERS = 4096  # no file has more; a lying one would make us build tuples of that length
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = _short.maxlong = 80
+shown = _short.repr  # a value as an error may show it, however long or deeply nested
 
 
 class Fields:
@@ -79,8 +83,7 @@ class Fields:
 
     def error(self, name: str, expected: str) -> ValueError:
         """The complaint about one field."""
-        shown = repr(self.values.get(name))
-        return ValueError(f"{self.where}: {name} is {shown if len(shown) <= 80 else shown[:77] + '...'}; {expected}")
+        return ValueError(f"{self.where}: {name} is {shown(self.values.get(name))}; {expected}")
 
     def _take(self, name: str, default: Any) -> Any:
         value = self.values.get(name)

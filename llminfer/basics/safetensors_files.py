@@ -4,7 +4,8 @@ The safetensors library reads the bytes; here it is kept to files inside the fol
 """
 
 import json
-import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 
 from llminfer.basics.weight_reading import Shape
 
-DTYPES = {"F16": 2, "BF16": 2, "F32": 4, "F64": 8}
+DTYPES = ("F16", "BF16", "F32", "F64")
 LARGEST_JSON_BYTES = 100_000_000
 
 
@@ -47,15 +48,13 @@ class SafetensorsFolder:
                 )
             return file.get_tensor(name)
 
-    def _add(self, path: Path) -> list[str]:
+    def _add(self, path: Path) -> None:
         with _opened(path) as file:
-            names = list(file.keys())
-            for name in names:
+            for name in file.keys():
                 if name in self._files:
                     raise ValueError(f"{path}: tensor {name} is also in {self._files[name]}")
                 self.shapes[name] = tuple(file.get_slice(name).get_shape())
                 self._files[name] = path
-        return names
 
     def _add_shards(self, folder: Path, index: Path) -> None:
         weight_map = read_json(index).get("weight_map")
@@ -87,21 +86,15 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def _is_plain_name(name: str) -> bool:
     """Whether a name stays in its folder on every platform: no separators, no drive, no way up."""
-    return name not in ("", ".", "..") and not set(name) & set("/\\:\0") and os.path.basename(name) == name
+    return name not in ("", ".", "..") and not set(name) & set("/\\:\0")
 
 
-class _opened:  # noqa: N801  reads as a verb: `with _opened(path) as file`
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
     """`safe_open`, whose complaints become ValueErrors that name the file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __enter__(self) -> Any:
-        try:
-            self.file = safe_open(self.path, framework="numpy")
-        except (SafetensorError, OSError) as problem:
-            raise ValueError(f"{self.path}: not a readable safetensors file: {problem}") from None
-        return self.file.__enter__()
-
-    def __exit__(self, *problem: Any) -> None:
-        self.file.__exit__(*problem)
+    try:
+        file = safe_open(path, framework="numpy")
+    except (SafetensorError, OSError) as problem:
+        raise ValueError(f"{path}: not a readable safetensors file: {problem}") from None
+    with file:
+        yield file

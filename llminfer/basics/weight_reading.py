@@ -27,9 +27,9 @@ class TensorSource(Protocol):
 class WeightReader:
     """Takes tensors from a source in one dtype and remembers which were taken.
 
-    Matrices are stored [out, in] in every format read here and handed out as the transposed view [in, out], because
-    that is the order in which a matrix–vector product walks through memory. Raises ValueError naming the tensor when
-    it is missing or has another shape than the config says.
+    `matrix` and `stacked` take matrices that are stored [out, in], as nearly all are, and hand out the transposed view
+    [in, out]: each output's weights stay side by side, as a matrix–vector product reads them. All methods raise
+    ValueError naming the tensor when it is missing or has another shape than the config says.
     """
 
     def __init__(self, tensors: TensorSource, dtype: np.dtype) -> None:

@@ -1,5 +1,6 @@
 """config.json as it is published becomes the preset of that model; what cannot be computed is refused by name."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -164,6 +165,7 @@ REFUSED = {
     "vocab_size is .*expected an integer in": but(vocab_size=10**4000),
     "rms_norm_eps is nan; expected a finite number": but(rms_norm_eps=float("nan")),
     "rms_norm_eps is 1000.*fits a float": but(rms_norm_eps=10**400),
+    r"hidden_size is \[\[\[.*; expected an integer": but(hidden_size=json.loads("[" * 900 + "]" * 900)),
     "rope_theta is -1; expected a finite number above 0": but(rope_theta=-1),
     "tie_word_embeddings is 1; expected true or false": but(tie_word_embeddings=1),
     "eos_token_id is 'x'; expected a token id": but(eos_token_id="x"),
@@ -174,6 +176,8 @@ REFUSED = {
     "rope_scaling: rope_type is 'longrope'; supported: 'default', 'linear', 'llama3', 'yarn'": but(
         rope_scaling=dict(rope_type="longrope")
     ),
+    "rope_parameters: full_attention is .*for gemma3_text only": but(rope_parameters=dict(full_attention={})),
+    "rope_parameters is .*; expected full_attention and": but("gemma-3-1b", rope_parameters=dict(rope_type="default")),
     "rope_scaling: factor is missing": but(rope_scaling=dict(type="linear")),
     "low_freq_factor is 4.0; expected less than high_freq_factor": but(
         rope_scaling=LLAMA["rope_scaling"] | {"low_freq_factor": 4.0}
