@@ -41,10 +41,12 @@ DTYPES: dict[str, Tolerance] = {
     "int32": Tolerance(floor_ulps=0.0, relative_rms=0.0),
     "int64": Tolerance(floor_ulps=0.0, relative_rms=0.0),
 }
-TRUNCATED_BY_INTERPRETER: tuple[str, ...] = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
-"""The interpreter cuts these off where a GPU rounds to nearest even: up to one unit instead of half of one."""
-TRUNCATION = Tolerance(floor_ulps=1.0, relative_rms=0.5)
-"""Added under the interpreter, the RMS in units of eps."""
+TRUNCATION = Tolerance(floor_ulps=1.0, relative_rms=4e-3)
+"""Added for bfloat16 under the interpreter, which cuts off where a GPU rounds to nearest even: up to a whole eps.
+
+It rounds float16. Its casts to float8 lose the carry from the mantissa into the exponent, which makes three results in a
+hundred wrong by up to a half: no tolerance mends that, so a kernel that stores float8 can be checked on a GPU only.
+"""
 
 
 def is_floating(dtype: np.dtype | type | str) -> bool:
@@ -56,16 +58,13 @@ def is_floating(dtype: np.dtype | type | str) -> bool:
 def tolerance(dtype: str, output_dtype: str, interpreted: bool) -> Tolerance:
     """What an output of `output_dtype` may be off by in a check at `dtype`: the looser of the two.
 
-    Under the interpreter it makes up for stores that truncate.
+    Under the interpreter it makes up for bfloat16 cut off in stores.
     """
     known = [DTYPES[name] for name in (dtype, output_dtype) if name in DTYPES] or [DTYPES["float32"]]
     loosest = max(known, key=lambda entry: entry.relative_rms)
-    truncated = [epsilon(name) for name in (dtype, output_dtype) if interpreted and name in TRUNCATED_BY_INTERPRETER]
-    if not truncated:
+    if not interpreted or "bfloat16" not in (dtype, output_dtype):
         return loosest
-    return Tolerance(
-        loosest.floor_ulps + TRUNCATION.floor_ulps, loosest.relative_rms + TRUNCATION.relative_rms * max(truncated)
-    )
+    return Tolerance(loosest.floor_ulps + TRUNCATION.floor_ulps, loosest.relative_rms + TRUNCATION.relative_rms)
 
 
 def epsilon(dtype: str) -> float:
