@@ -44,7 +44,7 @@ DTYPES: dict[str, Tolerance] = {
 TRUNCATION = Tolerance(floor_ulps=1.0, relative_rms=4e-3)
 """Added for bfloat16 under the interpreter, which cuts off where a GPU rounds to nearest even: up to a whole eps.
 
-It rounds float16. Its casts to float8 lose the carry from the mantissa into the exponent, which makes three results in a
+It rounds float16. Its casts to float8 lose the carry from mantissa into exponent, which makes three results in a
 hundred wrong by up to a half: no tolerance mends that, so a kernel that stores float8 can be checked on a GPU only.
 """
 
