@@ -19,58 +19,45 @@ def _gelu(x):
 
 
 @triton.jit
-def _swiglu_kernel(gate_up_ptr, out_ptr, row_stride, width, BLOCK: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
+def _gated_kernel(gate_up_ptr, out_ptr, row_stride, width, ACTIVATION: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)  # int64: T * 2F may pass 2**31
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = column < width
     gate = tl.load(gate_up_ptr + row * row_stride + column, mask=inside, other=0.0).to(tl.float32)
     up = tl.load(gate_up_ptr + row * row_stride + width + column, mask=inside, other=0.0).to(tl.float32)
-    tl.store(out_ptr + row * width + column, (gate * tl.sigmoid(gate) * up).to(out_ptr.dtype.element_ty), mask=inside)
+    if ACTIVATION == "swiglu":
+        out = gate * tl.sigmoid(gate) * up
+    elif ACTIVATION == "geglu":
+        out = _gelu(gate) * up
+    else:  # "swiglu_clamped"
+        gate = tl.minimum(gate, 7.0)
+        up = tl.minimum(tl.maximum(up, -7.0), 7.0)
+        out = gate * tl.sigmoid(1.702 * gate) * (up + 1)
+    tl.store(out_ptr + row * width + column, out.to(out_ptr.dtype.element_ty), mask=inside)
 
 
 def swiglu(gate_up: torch.Tensor) -> torch.Tensor:
     """`swiglu` of the reference, in float32 inside. Raises ValueError or TypeError where shape or dtype do not fit."""
-    return _gated(_swiglu_kernel, gate_up)
-
-
-@triton.jit
-def _geglu_kernel(gate_up_ptr, out_ptr, row_stride, width, BLOCK: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
-    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    inside = column < width
-    gate = tl.load(gate_up_ptr + row * row_stride + column, mask=inside, other=0.0).to(tl.float32)
-    up = tl.load(gate_up_ptr + row * row_stride + width + column, mask=inside, other=0.0).to(tl.float32)
-    tl.store(out_ptr + row * width + column, (_gelu(gate) * up).to(out_ptr.dtype.element_ty), mask=inside)
+    return _gated("swiglu", gate_up)
 
 
 def geglu(gate_up: torch.Tensor) -> torch.Tensor:
     """`geglu` of the reference, in float32 inside. Raises ValueError or TypeError where shape or dtype do not fit."""
-    return _gated(_geglu_kernel, gate_up)
-
-
-@triton.jit
-def _swiglu_clamped_kernel(gate_up_ptr, out_ptr, row_stride, width, BLOCK: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
-    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    inside = column < width
-    gate = tl.load(gate_up_ptr + row * row_stride + column, mask=inside, other=0.0).to(tl.float32)
-    up = tl.load(gate_up_ptr + row * row_stride + width + column, mask=inside, other=0.0).to(tl.float32)
-    gate, up = tl.minimum(gate, 7.0), tl.minimum(tl.maximum(up, -7.0), 7.0)
-    out = gate * tl.sigmoid(1.702 * gate) * (up + 1)
-    tl.store(out_ptr + row * width + column, out.to(out_ptr.dtype.element_ty), mask=inside)
+    return _gated("geglu", gate_up)
 
 
 def swiglu_clamped(gate_up: torch.Tensor) -> torch.Tensor:
     """`swiglu_clamped` of the reference, in float32 inside. Raises ValueError or TypeError as `swiglu` does."""
-    return _gated(_swiglu_clamped_kernel, gate_up)
+    return _gated("swiglu_clamped", gate_up)
 
 
-def _gated(kernel: triton.JITFunction, gate_up: torch.Tensor) -> torch.Tensor:
+def _gated(activation: str, gate_up: torch.Tensor) -> torch.Tensor:
     rows = rows_of("gate_up", gate_up)  # [T, 2F]
     width = activations.half_width(tuple(gate_up.shape))
     out = torch.empty((*gate_up.shape[:-1], width), dtype=gate_up.dtype, device=gate_up.device)
     BLOCK = min(triton.next_power_of_2(width), MAX_BLOCK)
-    kernel[(len(rows), triton.cdiv(width, BLOCK))](rows, out, rows.stride(0), width, BLOCK=BLOCK)
+    grid = (len(rows), triton.cdiv(width, BLOCK))
+    _gated_kernel[grid](rows, out, rows.stride(0), width, ACTIVATION=activation, BLOCK=BLOCK)
     return out
 
 

@@ -22,25 +22,21 @@ def _matvec_kernel(
     m = (tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)).to(tl.int64)  # int64: N * M may pass 2**31
     n = tl.arange(0, BLOCK_N).to(tl.int64)
     token = tl.arange(0, TOKENS)
-    if TOKENS == 1:
-        partial = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
-        for start in range(0, inputs, BLOCK_N):
-            inside = start + n < inputs
-            weight_at = weight_ptr + (start + n)[:, None] * stride_n + m[None, :] * stride_m  # [BLOCK_N, BLOCK_M]
-            weight = tl.load(weight_at, mask=inside[:, None] & (m < outputs)[None, :], other=0.0)
-            x = tl.load(x_ptr + start + n, mask=inside, other=0.0)
-            partial += x.to(tl.float32)[:, None] * weight.to(tl.float32)
-        total = tl.sum(partial, axis=0)[None, :]  # added up across threads once, at the end
-    else:
-        total = tl.zeros((TOKENS, BLOCK_M), tl.float32)
-        for start in range(0, inputs, BLOCK_N):
-            inside = start + n < inputs
-            weight_at = weight_ptr + (start + n)[:, None] * stride_n + m[None, :] * stride_m  # [BLOCK_N, BLOCK_M]
-            weight = tl.load(weight_at, mask=inside[:, None] & (m < outputs)[None, :], other=0.0)
+    total = tl.zeros((BLOCK_N if TOKENS == 1 else TOKENS, BLOCK_M), tl.float32)
+    for start in range(0, inputs, BLOCK_N):
+        inside = start + n < inputs
+        weight_at = weight_ptr + (start + n)[:, None] * stride_n + m[None, :] * stride_m  # [BLOCK_N, BLOCK_M]
+        weight = tl.load(weight_at, mask=inside[:, None] & (m < outputs)[None, :], other=0.0)
+        if TOKENS == 1:  # products stay where they are; threads add them up once, after the loop
+            x = tl.load(x_ptr + start + n, mask=inside, other=0.0)  # [BLOCK_N]
+            total += x.to(tl.float32)[:, None] * weight.to(tl.float32)
+        else:
             x_at = x_ptr + token[:, None] * token_stride + (start + n)[None, :]  # [TOKENS, BLOCK_N]
             x = tl.load(x_at, mask=(token < tokens)[:, None] & inside[None, :], other=0.0)
-            # "ieee", because the TF32 default would keep 10 bits of a float32's 23
+            # "ieee", because the default, TF32, would keep 10 bits of a float32's 23
             total = tl.dot(x.to(OPERAND), weight.to(OPERAND), total, input_precision="ieee")
+    if TOKENS == 1:
+        total = tl.sum(total, axis=0)[None, :]
     out_at = out_ptr + token[:, None] * outputs + m[None, :]  # [TOKENS, BLOCK_M]
     tl.store(out_at, total.to(out_ptr.dtype.element_ty), mask=(token < tokens)[:, None] & (m < outputs)[None, :])
 
@@ -58,7 +54,7 @@ def matvec(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     (tokens, inputs), outputs = x.shape, weight.shape[1]
     projections.check_rows(tokens)
     out = torch.empty((tokens, outputs), dtype=x.dtype, device=x.device)
-    # The longer side of the tile lies along the contiguous axis of the weight, so that a warp reads whole cache lines.
+    # At least 64 elements of a tile lie along the weight's contiguous axis, so that warps read whole cache lines.
     BLOCK_N, BLOCK_M = (256, 16) if weight.stride(0) == 1 else (64, 64)
     _matvec_kernel[(triton.cdiv(outputs, BLOCK_M),)](
         x, weight, out,

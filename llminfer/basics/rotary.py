@@ -76,7 +76,7 @@ def rope(
 ) -> Float[np.ndarray, "T H E"]:
     """Turn the first 2 * pairs elements of every head by position * frequency; the others pass unchanged.
 
-    `attention_factor` (yarn) multiplies the turned elements. Raises ValueError if a head is narrower than 2 * pairs.
+    `attention_factor` (yarn) multiplies the turned elements. Raises ValueError for no pairs or more than fit a head.
     Angles and their sines are computed in float64 whatever the dtype of `x`: at position 1,000,000 a float32 angle is
     off by up to 0.03 radians. They are rounded to the dtype of `x` once, then everything stays in it.
     Source: Su et al. 2021, eq. 34.
@@ -94,10 +94,12 @@ def rope(
 def pair_slices(width: int, pairs: int, interleaved: bool) -> tuple[slice, slice]:
     """Where the first and where the second members of the pairs lie within a head of `width` elements.
 
-    Raises ValueError if the head is narrower than 2 * pairs.
+    Raises ValueError if there are no pairs, or more than fit the head.
     """
-    if 2 * pairs > width:
-        raise ValueError(f"{pairs} frequencies turn {2 * pairs} elements, but a head of x has only {width}")
+    if not 1 <= pairs <= width // 2:
+        raise ValueError(
+            f"a frequency turns 2 elements, so a head of {width} takes 1 to {width // 2} frequencies, got {pairs}"
+        )
     if interleaved:
         return slice(0, 2 * pairs, 2), slice(1, 2 * pairs, 2)
     return slice(0, pairs), slice(pairs, 2 * pairs)

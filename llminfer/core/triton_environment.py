@@ -2,10 +2,12 @@
 
 Triton reads TRITON_INTERPRET when a kernel is decorated, so the choice is made here, before `import triton`, and holds
 for the life of the process: compiled where a GPU is present, interpreted where none is. An explicit TRITON_INTERPRET in
-the environment wins. Kernel files write `from llminfer.core.triton_environment import tl, triton`.
+the environment wins, and it does not matter who has imported Triton before. Kernel files write
+`from llminfer.core.triton_environment import tl, triton`.
 """
 
 import os
+import sys
 from collections.abc import Callable
 
 import torch
@@ -18,7 +20,23 @@ def _choose_interpreter() -> bool:
     return os.environ["TRITON_INTERPRET"] == "1"
 
 
+def _forget_compiled_triton() -> None:
+    """Make `import triton` start anew where a library (transformers, say) imported it before the choice was made.
+
+    Triton's own functions, such as `tl.sum`, are jitted on that import too, and those made for compiling cannot be
+    called by the interpreter. Whoever holds the old modules keeps them; without a GPU they are of no use to anybody.
+    """
+    standard = sys.modules.get("triton.language.standard")
+    if standard is None or type(standard.sum).__name__ == "InterpretedFunction":
+        return
+    for name in [name for name in sys.modules if name.split(".")[0] == "triton"]:
+        if not name.startswith("triton._C"):  # the compiled part knows no choice, and loads only once
+            del sys.modules[name]
+
+
 INTERPRETED: bool = _choose_interpreter()
+if INTERPRETED:
+    _forget_compiled_triton()
 
 import triton  # noqa: E402  (after the choice, which Triton reads on import and at every @triton.jit)
 import triton.language as tl  # noqa: E402

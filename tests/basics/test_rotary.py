@@ -202,9 +202,10 @@ def test_a_float32_angle_at_a_far_position_would_be_off_by_hundredths():
     assert 0.01 < np.abs(narrow - 999_983 * frequencies).max() < 0.1
 
 
-def test_a_head_too_narrow_for_its_frequencies_is_refused():
-    with pytest.raises(ValueError, match="16 frequencies turn 32 elements"):
-        rope(normal(1, 1, 16), np.array([0]), rope_frequencies(RopeSpec(), 32))
+@pytest.mark.parametrize("pairs", [0, 9])
+def test_a_head_takes_at_least_one_frequency_and_at_most_half_its_width(pairs):
+    with pytest.raises(ValueError, match=f"a head of 16 takes 1 to 8 frequencies, got {pairs}"):
+        rope(normal(1, 1, 16), np.array([0]), np.ones(pairs))
 
 
 @pytest.mark.parametrize(
