@@ -7,7 +7,7 @@ pytest.importorskip("llminfer.core.triton_environment", exc_type=ImportError)  #
 
 from llminfer.core.pairs import check, find_pairs
 
-# Large gates overflow exp on purpose (the limit is the right answer); NumPy, in the interpreter's place of a GPU, warns.
+# Large gates overflow exp on purpose, because the limit is the right answer; the interpreter, being NumPy, warns.
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered in exp:RuntimeWarning")
 PAIRS = {pair.name: pair for pair in find_pairs("3.1")}
 IDEAS = (
