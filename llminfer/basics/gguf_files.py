@@ -77,6 +77,7 @@ def read_gguf(path: str | Path) -> GgufFile:
     """Read header, metadata and tensor table of a GGUF file and check them against the file's size.
 
     Raises ValueError, naming the field and its byte, for anything that is damaged, cut short or contradicts itself.
+    Book section 3.1.1.
     """
     path = Path(path)
     size = path.stat().st_size
