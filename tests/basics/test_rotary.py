@@ -181,7 +181,7 @@ def test_elements_past_the_pairs_pass_unchanged(interleaved):
 
 def test_the_attention_factor_scales_what_is_turned():
     x, positions, frequencies = normal(3, 2, 8), np.array([3, 1, 4]), rope_frequencies(YARN, 8)
-    factor = 0.1 * math.log(40) + 1  # Peng et al. 2023, eq. 22
+    factor = 0.1 * math.log(40) + 1  # Peng et al. 2023, section 3.4
     scaled = rope(x, positions, frequencies, attention_factor=factor)
     np.testing.assert_allclose(scaled, factor * rope(x, positions, frequencies), rtol=1e-12)
 
