@@ -1,7 +1,7 @@
 """What `llminfer generate` does, as a function: load a model, continue a prompt, write the text as it comes."""
 
+from io import TextIOBase
 from pathlib import Path
-from typing import TextIO
 
 from llminfer.basics.checkpoints import load_model, load_tokenizer
 from llminfer.basics.continuations import Completion, collect
@@ -11,7 +11,11 @@ from llminfer.basics.tokenization import Tokenizer
 
 
 def write_completion(
-    prompt: str, writer: TextIO, source: str | Path = "tiny", params: SamplingParams | None = None, chat: bool = False
+    prompt: str,
+    writer: TextIOBase,
+    source: str | Path = "tiny",
+    params: SamplingParams | None = None,
+    chat: bool = False,
 ) -> Completion:
     """Continue a prompt, or with `chat` answer it, on `writer`; returns what was written, token by token.
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -34,6 +34,7 @@ def test_a_masked_token_is_never_drawn():
     assert set(draws(logits, 5.0, 200)) == {3}
 
 
+@settings(deadline=None)
 @given(
     logits=hnp.arrays(np.float32, st.integers(1, 40), elements=st.floats(-1e4, 1e4, width=32), unique=True),
     position=st.integers(0, 2**32 - 1),

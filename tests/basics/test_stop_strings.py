@@ -1,7 +1,7 @@
 """Stop strings are found wherever the text is cut into parts, and no more is held back than must be."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llminfer.basics.stop_strings import StopStrings
@@ -25,6 +25,7 @@ def by_definition(text: str, stops: list[str]) -> tuple[str, str | None]:
     return text, None
 
 
+@settings(deadline=None)
 @given(data=st.data(), text=TEXT, stops=STOPS)
 def test_the_outcome_is_that_of_reading_letter_by_letter(data, text, stops):
     watch = StopStrings(stops)
@@ -32,6 +33,7 @@ def test_the_outcome_is_that_of_reading_letter_by_letter(data, text, stops):
     assert (shown, watch.found) == by_definition(text, stops)
 
 
+@settings(deadline=None)
 @given(data=st.data(), text=TEXT, stops=STOPS)
 def test_only_the_beginning_of_a_stop_string_is_held_back(data, text, stops):
     watch, pushed, shown = StopStrings(stops), "", ""

@@ -107,6 +107,12 @@ def test_a_gguf_file_says_whether_a_text_has_a_beginning(metadata):
     assert tokenizer_from_gguf(metadata | {"tokenizer.ggml.pre": "llama-bpe"}).bos_id == 1
 
 
+def test_texts_for_qwen_are_composed_first(metadata, described, load):
+    assert tokenizer_from_gguf(metadata).normal_form is None
+    assert tokenizer_from_gguf(metadata | {"tokenizer.ggml.pre": "qwen2"}).normal_form == "NFC"
+    assert load(described | {"normalizer": {"type": "NFC"}}).encode("e\u0301") == load(described).encode("\u00e9")
+
+
 def test_generation_config_knows_best_where_texts_end(described, load):
     assert load(described).eos_ids == ()
     assert load(described, config={"eos_token_id": 0}).eos_ids == (0,)
@@ -225,13 +231,13 @@ def test_no_junk_in_a_file_gets_past_as_another_error(described, metadata, load)
     rng = random.Random(0)
     metadata = {key: list(value) if isinstance(value, np.ndarray) else value for key, value in metadata.items()}
     refused = 0
-    for _ in range(150):
+    for _ in range(80):
         for read, good in ((load, described), (tokenizer_from_gguf, metadata)):
             try:
                 read(with_junk(good, rng)).encode(TEXT)
             except ValueError:
                 refused += 1
-    assert refused > 100
+    assert refused > 60
 
 
 class TestPatterns:
@@ -251,6 +257,10 @@ class TestPatterns:
             [{"type": "Digits", "individual_digits": False}, {"type": "ByteLevel", "add_prefix_space": False}],
             [
                 {"type": "Split", "pattern": {"String": " "}, "behavior": "Isolated"},
+                {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False},
+            ],
+            [
+                {"type": "Split", "pattern": {"Regex": r"\S|\s"}, "behavior": "MergedWithNext"},
                 {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False},
             ],
             [],
