@@ -15,7 +15,7 @@ from llminfer.core.cost import Cost
 def swiglu(gate_up: Float[np.ndarray, "... F2"]) -> Float[np.ndarray, "... F"]:
     """silu(gate) * up, where silu(z) = z / (1 + e^-z) and gate|up are the halves of the last axis.
 
-    Raises ValueError if that axis is odd. Source: Shazeer 2020, eq. 5. Book section 3.1.1.
+    Raises ValueError if that axis is odd. Source: Shazeer 2020, eq. 5. Book section 3.1.2.
     """
     gate, up = _halves(gate_up)  # [T, 2F] -> [T, F], [T, F]
     with np.errstate(over="ignore"):  # e^-gate may reach infinity, and gate / infinity is silu's limit: 0
@@ -30,7 +30,7 @@ def swiglu_cost(gate_up: Float[np.ndarray, "... F2"]) -> Cost:
 def geglu(gate_up: Float[np.ndarray, "... F2"]) -> Float[np.ndarray, "... F"]:
     """gelu(gate) * up with the tanh form of GELU, as Gemma has it.
 
-    Raises ValueError if the last axis is odd. Source: Shazeer 2020, eq. 5. Book section 3.1.1.
+    Raises ValueError if the last axis is odd. Source: Shazeer 2020, eq. 5. Book section 3.1.2.
     """
     gate, up = _halves(gate_up)  # [T, 2F] -> [T, F], [T, F]
     return gelu(gate) * up
@@ -45,7 +45,7 @@ def gelu(x: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
     """x times the normal distribution function of x, in the tanh form that GPT-2 was trained with.
 
     The exact form with erf differs by up to 5e-4; a model wants the one it was trained with.
-    Source: Hendrycks and Gimpel 2016, section 2. Book section 3.1.1.
+    Source: Hendrycks and Gimpel 2016, section 2. Book section 3.1.2.
     """
     with np.errstate(over="ignore"):  # in float16 inner may reach infinity, where tanh has long been 1
         inner = math.sqrt(2 / math.pi) * x * (1 + 0.044715 * x * x)  # x * x, because x**3 goes through the slow pow
@@ -61,7 +61,7 @@ def swiglu_clamped(gate_up: Float[np.ndarray, "... F2"]) -> Float[np.ndarray, ".
     """gate * sigmoid(1.702 * gate) * (up + 1), after gate is cut off above 7 and up beyond -7 and 7, as gpt-oss has it.
 
     Raises ValueError if the last axis is odd. Source: gpt-oss model card 2025, section 2.2, and its published code.
-    Book section 3.1.1.
+    Book section 3.1.2.
     """
     gate, up = _halves(gate_up)  # [T, 2F] -> [T, F], [T, F]
     gate, up = np.minimum(gate, 7), np.clip(up, -7, 7)

@@ -9,7 +9,7 @@ from llminfer.core.cost import Cost
 def embed(table: Float[np.ndarray, "V D"], ids: Int[np.ndarray, "T"]) -> Float[np.ndarray, "T D"]:
     """The row of `table` of each token id. Raises ValueError if an id lies outside 0..V-1.
 
-    Book section 3.1.1.
+    Book section 3.1.2.
     """
     check_ids(ids, len(table))
     return table[ids]  # [T], [V, D] -> [T, D]

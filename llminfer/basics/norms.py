@@ -17,7 +17,7 @@ def rmsnorm(
     """Normalise each row of `x` by its root mean square and multiply by `gain`.
 
     Raises ValueError if `eps` is not positive.
-    Source: Zhang and Sennrich 2019, eq. 4. Book section 3.1.1.
+    Source: Zhang and Sennrich 2019, eq. 4. Book section 3.1.2.
     """
     check_eps(eps)
     mean_square = np.vecdot(x, x)[..., None] / x.shape[-1]  # [T, D] -> [T, 1], without a temporary for x * x
@@ -35,7 +35,7 @@ def rmsnorm_residual(
     """Add a block's output `x` to the residual stream and normalise the sum for the next block.
 
     Returns (rmsnorm(x + residual), x + residual). Fused, because apart the sum would be written and read again.
-    Raises ValueError if `eps` is not positive. Book section 3.1.1.
+    Raises ValueError if `eps` is not positive. Book section 3.1.2.
     """
     total = x + residual  # [T, D]
     return rmsnorm(total, gain, eps), total
@@ -55,7 +55,7 @@ def layernorm(
 
     The variance divides by D, not by D - 1, and is taken of the centred row: mean(x²) - mean(x)² cancels badly when
     the mean is large. Raises ValueError if `eps` is not positive.
-    Source: Ba, Kiros and Hinton 2016, eq. 3. Book section 3.1.1.
+    Source: Ba, Kiros and Hinton 2016, eq. 3. Book section 3.1.2.
     """
     check_eps(eps)
     centered = x - np.mean(x, axis=-1, keepdims=True)  # [T, D]

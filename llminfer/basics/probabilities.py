@@ -13,7 +13,7 @@ def softmax(x: Float[np.ndarray, "... V"]) -> Float[np.ndarray, "... V"]:
     """e^x of each row, divided by its sum. A score of -inf (masked) gets probability 0.
 
     Raises ValueError for a row without a finite maximum (all masked, or with a NaN or +inf): it has no softmax.
-    A kernel cannot raise: there such a row comes out as NaN. Book section 3.1.1.
+    A kernel cannot raise: there such a row comes out as NaN. Book section 3.1.2.
     """
     weights = np.exp(_below_peak(x))  # [T, V], the largest is 1
     return weights / np.sum(weights, axis=-1, keepdims=True)
@@ -27,7 +27,7 @@ def softmax_cost(x: Float[np.ndarray, "... V"]) -> Cost:
 def log_softmax(x: Float[np.ndarray, "... V"]) -> Float[np.ndarray, "... V"]:
     """Logarithm of `softmax`, without the underflow of taking it afterwards. Raises as `softmax` does.
 
-    Book section 3.1.1.
+    Book section 3.1.2.
     """
     below_peak = _below_peak(x)  # [T, V]
     return below_peak - np.log(np.sum(np.exp(below_peak), axis=-1, keepdims=True))

@@ -12,7 +12,7 @@ def matvec(x: Float[np.ndarray, "T N"], weight: Float[np.ndarray, "N M"]) -> Flo
     """x @ weight for the 1 to 16 rows of a decode step.
 
     `weight` may be a transposed view of what a checkpoint stores, [M, N]; the kernel then reads it along N.
-    Raises ValueError for more rows. Book section 3.1.1.
+    Raises ValueError for more rows. Book section 3.1.2.
     """
     check_rows(len(x))
     return x @ weight  # [T, N], [N, M] -> [T, M]

@@ -21,7 +21,7 @@ def rope_frequencies(spec: RopeSpec, width: int) -> Float[np.ndarray, "pairs"]:
     make few turns within the context the model was trained on, because it never saw these complete a circle.
     Raises ValueError if `width` is odd or `spec` lacks what its scaling needs.
     Sources: Su et al. 2021, eq. 15; Chen et al. 2023 (linear); Peng et al. 2023, section 3.2 (yarn); Llama 3.1's code.
-    Book section 3.1.1.
+    Book section 3.1.2.
     """
     _check_spec(spec, width)
     frequencies = spec.theta ** (-np.arange(0, width, 2) / width)  # [pairs], from 1 down to nearly 1 / theta
@@ -80,7 +80,7 @@ def rope(
     `attention_factor` (yarn) multiplies the turned elements. Raises ValueError for no pairs or more than fit a head.
     Angles and their sines are computed in float64 whatever the dtype of `x`: at position 1,000,000 a float32 angle is
     off by up to 0.03 radians. They are rounded to the dtype of `x` once, then everything stays in it.
-    Source: Su et al. 2021, eq. 34. Book section 3.1.1.
+    Source: Su et al. 2021, eq. 34. Book section 3.1.2.
     """
     first, second = pair_slices(x.shape[-1], len(frequencies), interleaved)
     angles = np.multiply(positions[:, None], frequencies, dtype=np.float64)  # [T], [pairs] -> [T, pairs]

@@ -9,7 +9,7 @@ class Cost:
 
     A multiply and an add are two FLOPs. Costs add up with `+` and repeat with `*`.
     Raises ValueError when a count is negative.
-    Source: Williams, Waterman and Patterson 2009, "Roofline", section 3. Book section 3.1.3.
+    Source: Williams, Waterman and Patterson 2009, "Roofline", section 3. Book section 3.1.4.
     """
 
     flops: float

@@ -35,7 +35,7 @@ def bound_s(cost: Cost, roof: RoofLike, dtype: str) -> float | None:
     """The least time in seconds that `cost` can take under `roof`: its memory traffic or its arithmetic, the slower.
 
     None where the device has no rate for arithmetic in `dtype`; a pure copy needs none.
-    Source: Williams, Waterman and Patterson 2009. Book section 3.1.3.
+    Source: Williams, Waterman and Patterson 2009. Book section 3.1.4.
     """
     if not cost.flops:
         return cost.bytes / roof.bandwidth
