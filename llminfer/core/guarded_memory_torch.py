@@ -73,6 +73,9 @@ class Guarded:
         self._buffer = poison(torch.empty(GUARD + size + GUARD, dtype=like.dtype, device=like.device), kind)
         self.tensor = self._inside(self._buffer)
         self._before = self._buffer.clone()
+        belongs = torch.zeros(self._buffer.numel(), dtype=torch.bool)
+        self._inside(belongs).fill_(True)
+        self._is_tensor = belongs.numpy()
 
     def fill(self, values: torch.Tensor) -> "Guarded":
         """Copy `values` in and take this as the state that must not change."""
@@ -91,6 +94,12 @@ class Guarded:
         expected = self._before.clone()
         self._inside(expected).copy_(self.tensor)
         return torch.equal(self._buffer.view(torch.uint8), expected.view(torch.uint8))
+
+    def is_missed_by(self, addresses: np.ndarray) -> bool:
+        """True when one of the addresses, of elements, lies in the buffer but not in the tensor."""
+        start, size = self._buffer.data_ptr(), self._buffer.itemsize
+        places = (addresses[(addresses >= start) & (addresses < start + self._buffer.nbytes)] - start) // size
+        return not self._is_tensor[places].all()
 
     def _inside(self, buffer: torch.Tensor) -> torch.Tensor:
         padded = buffer[GUARD : buffer.numel() - GUARD].view(self._padded)
@@ -114,19 +123,14 @@ class PoisonedAllocations(TorchFunctionMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self._allocated: list[Guarded] = []
+        self.allocated: list[Guarded] = []
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
         if func not in _UNINITIALISED + _INITIALISED or not result.is_contiguous() or not result.numel():
             return result
-        guarded = Guarded(result.shape, result, 16 + len(self._allocated) % 16)  # never a kind of an argument
+        guarded = Guarded(result.shape, result, 16 + len(self.allocated) % 16)  # never a kind of an argument
         if func in _INITIALISED:
             guarded.fill(result)
-        self._allocated.append(guarded)
+        self.allocated.append(guarded)
         return guarded.tensor
-
-    @property
-    def guards_intact(self) -> bool:
-        """True while no allocation's surroundings have been written."""
-        return all(guarded.guards_intact for guarded in self._allocated)

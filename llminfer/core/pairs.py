@@ -108,7 +108,7 @@ def pair_modules() -> dict[str, str]:
     for path in sorted(PACKAGE.glob("*/*_triton.py")):
         module = f"{PACKAGE.name}.{path.parent.name}.{path.stem}"
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Pair":
+            if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "Pair":
                 named = [node.args[0]] if node.args else [k.value for k in node.keywords if k.arg == "name"]
                 found |= {name.value: module for name in named if isinstance(name, ast.Constant)}
     order = list(CHAPTERS.values())
@@ -165,7 +165,11 @@ def _load(name: str, module_name: str) -> Pair:
 
 
 def check(pair: Pair, dtypes: tuple[str, ...] | None = None, sizes: tuple[str, ...] = ("tiny", "odd")) -> "CheckResult":
-    """Hold the kernel and the variants of `pair` against its reference in float64; see core/parity_torch.py."""
+    """Hold the kernel and the variants of `pair` against its reference in float64; a failure is in the result.
+
+    Sizes are "tiny", "odd", "bench". core/parity_torch.py says how it is done, core/tolerances.py what passes.
+    Raises ValueError for a dtype that the pair does not have or an unknown size.
+    """
     from llminfer.core.parity_torch import check as check_pair
 
     return check_pair(pair, dtypes, sizes)
@@ -181,7 +185,8 @@ def measure(
     """Time `pair` on the machine at hand, and say what the kernel could do at best elsewhere; see core/timing_torch.py.
 
     On a GPU the kernel, the variants and the baseline; without one the reference and the baseline on the CPU, never the
-    interpreter. `roof` and `predict_on` are devices: anything with a `bandwidth` and `flops(dtype)`.
+    interpreter. `roof` and `predict_on` are devices: anything with a `name`, a `bandwidth` and `flops(dtype)`.
+    Raises ValueError for a dtype that the pair does not have.
     """
     from llminfer.core.timing_torch import measure as measure_pair
 
@@ -192,6 +197,7 @@ def compile_for(pair: Pair, target: str, dtype: str | None = None) -> "CompileRe
     """Compile what `pair` launches for `target`, such as "sm_90", without any GPU; see core/compilation.py.
 
     For many pairs or targets `compile_pairs` there is quicker: one process does them all.
+    Raises ValueError for an unknown target or a dtype that the pair does not have.
     """
     from llminfer.core.compilation import compile_pairs
 

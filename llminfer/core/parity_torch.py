@@ -16,6 +16,7 @@ from llminfer.core.parity import CheckResult, Trial, Verdict, judge
 from llminfer.core.tensors_torch import dtype_name, to_torch
 from llminfer.core.tolerances import SCALES, is_floating
 from llminfer.core.triton_environment import DEVICE, INTERPRETED
+from llminfer.core.watched_addresses_triton import watched_addresses
 
 SIZES: tuple[str, ...] = ("tiny", "odd", "bench")
 
@@ -88,8 +89,13 @@ class _StridesRefusedError(Exception):
 def _verdict(pair: Pair, function: Callable, dtype: str, case: dict, strided: bool) -> Verdict:
     guarded = guarded_arguments(case, DEVICE, strided)
     allocations = PoisonedAllocations()
+
+    def known() -> dict[str, Guarded]:
+        fresh = {f"tensor {place} that it allocated": each for place, each in enumerate(allocations.allocated)}
+        return {f"its argument {name}": argument for name, argument in guarded.items()} | fresh
+
     try:
-        with allocations:
+        with allocations, watched_addresses(known) as trespasses:
             returned = function(**(case | {k: v.tensor for k, v in guarded.items()}))
         if DEVICE != "cpu":
             torch.cuda.synchronize()
@@ -99,9 +105,9 @@ def _verdict(pair: Pair, function: Callable, dtype: str, case: dict, strided: bo
         if strided and isinstance(error, ValueError):
             raise _StridesRefusedError from error
         return Verdict(float("inf"), failure=f"raised {type(error).__name__}: {error}")
-    trespass = _trespass(pair, guarded, allocations)
-    if trespass:
-        return Verdict(float("inf"), failure=trespass)
+    trespasses = trespasses or _trespasses(pair, guarded, known())
+    if trespasses:
+        return Verdict(float("inf"), failure=", ".join(trespasses))
     oracle = _oracle(pair, case)
     baseline_arguments = {k: to_torch(v, DEVICE) if isinstance(v, np.ndarray) else v for k, v in case.items()}
     baseline = _outputs(pair.baseline(**baseline_arguments)) + [baseline_arguments[k] for k in pair.mutates]
@@ -136,13 +142,11 @@ def _judge_output(
     )
 
 
-def _trespass(pair: Pair, guarded: dict[str, Guarded], allocations: PoisonedAllocations) -> str | None:
-    for name, argument in guarded.items():
-        if not argument.guards_intact:
-            return f"wrote outside of its argument {name}"
-        if name not in pair.mutates and not argument.unchanged:
-            return f"changed its argument {name}, which `mutates` does not name"
-    return None if allocations.guards_intact else "wrote outside of a tensor it allocated"
+def _trespasses(pair: Pair, guarded: dict[str, Guarded], known: dict[str, Guarded]) -> list[str]:
+    """What the guards tell after the call: writes beside a tensor, and into arguments that are not to be written."""
+    changed = [name for name, argument in guarded.items() if name not in pair.mutates and not argument.unchanged]
+    outside = [f"wrote outside of {name}" for name, each in known.items() if not each.guards_intact]
+    return outside or [f"changed its argument {name}, which `mutates` does not name" for name in changed]
 
 
 def _oracle(pair: Pair, case: dict) -> list[np.ndarray]:

@@ -16,7 +16,7 @@ import torch
 
 from llminfer.core.cost import Cost
 from llminfer.core.pairs import Pair, check
-from llminfer.core.triton_environment import tl, triton
+from llminfer.core.triton_environment import INTERPRETED, tl, triton
 
 DTYPES = ("float32", "float16", "bfloat16")
 
@@ -216,10 +216,10 @@ def raises(x, gain):
 
 BROKEN = {
     off_by_one_block: "nan where",
-    one_program_too_many: "wrote outside of a tensor it allocated",
-    missing_load_mask: "nan where",
-    missing_store_mask: "",  # rows overwrite each other or the guard, whichever is seen first
-    wrong_stride: "nan where",
+    one_program_too_many: "wrote outside of",
+    missing_load_mask: "outside of its argument x" if INTERPRETED else "nan where",
+    missing_store_mask: "",  # rows overwrite each other or a guard, whichever is seen first
+    wrong_stride: "outside of its argument x" if INTERPRETED else "nan where",
     unwritten_tail: "nan where",
     dropped_last_column: "largest error",
     half_accumulation: "error",
@@ -244,6 +244,27 @@ def test_a_kernel_broken_on_purpose_is_caught(kernel):
     result = checked(kernel, "float16" if kernel is half_accumulation else "float32")
     assert not result.passed
     assert BROKEN[kernel] in str(result), result
+
+
+@triton.jit
+def _careless_kernel(x_ptr, gain_ptr, out_ptr, sum_ptr, row_stride, width, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    column = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * row_stride + column, mask=column < width, other=0.0).to(tl.float32)
+    gain = tl.load(gain_ptr + column).to(tl.float32)  # past the end, but what is read there is never used
+    scaled = tl.where(column < width, x * gain, 0.0)
+    tl.store(out_ptr + row * width + column, scaled, mask=column < width)
+    tl.store(sum_ptr + row, tl.sum(scaled, axis=0))
+
+
+@pytest.mark.skipif(not INTERPRETED, reason="a GPU's addresses are not watched; compute-sanitizer does that")
+def test_a_read_outside_that_changes_no_result_is_caught():
+    def careless(x, gain):
+        out, total = torch.empty_like(x).contiguous(), torch.empty(len(x), dtype=x.dtype)
+        _careless_kernel[(len(x),)](x, gain, out, total, x.stride(0), x.shape[1], BLOCK=2048)
+        return out, total
+
+    assert "read outside of its argument gain" in str(checked(careless))
 
 
 def test_a_cast_of_the_inputs_to_float16_is_caught_at_float32():
