@@ -79,14 +79,14 @@ class Continuation:
         check_prompt(config, prompt)
         named = {*config.eos_ids, *tokenizer.eos_ids}
         self.stop_ids = sorted(named if params.stop_ids is None else params.stop_ids)
-        check_ids("stop_ids", self.stop_ids, config.vocabulary)
+        self._vocabulary = min(config.vocabulary, tokenizer.vocabulary_size)  # a model may have more rows, as padding
+        check_ids("stop_ids", self.stop_ids, self._vocabulary)
         self.params = params
         self.sequence = sequence
         self.tokens = list(prompt)  # grows
         self.finish_reason: FinishReason | None = None
         self._prompt_length = len(prompt)
         self._full_at = min(len(prompt) + params.max_tokens, config.context)
-        self._vocabulary = tokenizer.vocabulary_size  # a model may have more rows, as padding
         self._decoder = tokenizer.stream()
         self._stop_strings = StopStrings(params.stop)
 

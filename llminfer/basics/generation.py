@@ -33,6 +33,7 @@ def generate(model: LanguageModel, prompt: Sequence[int], max_tokens: int) -> li
 
     Ends early after one of the model's eos_ids, or when its context is full. Every step computes all tokens again.
     Raises ValueError for a prompt that is empty, leaves no room in the context, or has ids outside the vocabulary.
+    Book section 3.1.1.
     """
     check_prompt(model.config, prompt)
     if max_tokens < 1:
@@ -64,6 +65,7 @@ def stream(
     `sequence` names the text in the cache and in the noise. What the cache has of it is not computed again, and stays
     there until the caller frees it.
     Raises ValueError, already at the call, for a prompt or params that do not fit the model or the cache.
+    Book section 3.1.1.
     """
     continuation = Continuation(model.config, tokenizer, prompt, params or SamplingParams(), sequence)
     memory = NoCache(model.config) if cache is None else cache

@@ -28,7 +28,7 @@ class SamplingParams:
     logprobs:    how many of the most probable tokens to report at each position.
     processors:  applied to the logits in this order, before the temperature.
 
-    Raises ValueError on construction for values that cannot be meant.
+    Raises ValueError on construction for values that cannot be meant. Book section 3.1.1.
     """
 
     temperature: float = 0.0
@@ -61,7 +61,7 @@ def sample(logits: Float[np.ndarray, "V"], temperature: float, uniform: Float[np
     drawn, and two models that share the noise of a position often draw the same token.
     Raises ValueError for a temperature that is negative, infinite or NaN, for one above 0 without noise, and for logits
     without a finite largest.
-    Sources: Gumbel 1954; Maddison, Tarlow and Minka 2014, section 2.
+    Sources: Gumbel 1954; Maddison, Tarlow and Minka 2014, section 2. Book section 3.1.1.
     """
     check_temperature(temperature)
     peak = np.max(logits)

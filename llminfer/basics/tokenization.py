@@ -36,6 +36,8 @@ class Tokenizer:
     encoding: the same vocabulary as tiktoken sees it.
 
     Raises ValueError when the pattern is malformed, or two tokens have the same id.
+    Source: Sennrich, Haddow and Birch 2016, section 3.2; on bytes: Radford et al. 2019 (GPT-2), section 2.2.
+    Book section 3.1.1.
     """
 
     name: str

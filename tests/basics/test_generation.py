@@ -170,6 +170,8 @@ class TestEnding:
     def test_characters_come_whole_and_an_unfinished_one_as_a_replacement(self):
         tokens = list(stream(Scripted(1, "é👍".encode()), TOKENIZER, [1], SamplingParams(max_tokens=5)))
         assert [token.text for token in tokens] == ["", "é", "", "", "\ufffd"]
+        tokens = list(stream(Scripted(1, b"\xf0"), TOKENIZER, [1]))
+        assert [token.text for token in tokens] == ["", "\ufffd"]
 
     def test_a_stop_string_inside_one_token_cuts_the_token(self):
         tokenizer = Tokenizer("x", {b"a": 0, b"b": 1, b"ab": 2}, GPT2, special={}, added={})
@@ -224,6 +226,8 @@ class TestLogProbabilities:
         token = continuation.accept(np.array([0.0, 1.0, 9.0, 9.0]))
         assert token.id == 1
         assert np.exp([p for _, p in token.top_logprobs]).sum() == pytest.approx(1)
+        with pytest.raises(ValueError, match=r"stop_ids\[0\] is 2; the vocabulary has the tokens 0..1"):
+            Continuation(SMALL, tokenizer, [0], SamplingParams(stop_ids=frozenset([2])))
 
 
 class TestRandomness:
@@ -316,10 +320,10 @@ class TestCache:
         params = SamplingParams(max_tokens=5, stop_ids=frozenset())
         cache = ContiguousCache(SMALL)
         first = collect(stream(small, TOKENIZER, [1, 2, 3], params, cache=cache, sequence=9)).ids
-        whole = [1, 2, 3, *first]
+        whole = [1, 2, 3, *first, 20, 21]  # the cache has all but the last three
         before = cache.computed
         second = collect(stream(small, TOKENIZER, whole, params, cache=cache, sequence=9)).ids
-        assert cache.computed - before == 5
+        assert cache.computed - before == 7
         assert second == generate(small, whole, 5)
 
     def test_one_that_holds_the_whole_prompt_is_refused(self, small):
@@ -327,6 +331,8 @@ class TestCache:
         list(stream(small, TOKENIZER, [1, 2, 3], SamplingParams(max_tokens=2), cache=cache))
         with pytest.raises(ValueError, match="the cache holds 4 tokens of sequence 0, the prompt has 3"):
             stream(small, TOKENIZER, [1, 2, 3], cache=cache)
+        with pytest.raises(ValueError, match="the cache holds 4 tokens of sequence 0, the prompt has 4"):
+            stream(small, TOKENIZER, [1, 2, 3, 4], cache=cache)
         cache.free(0)
         stream(small, TOKENIZER, [1, 2, 3], cache=cache)
 
