@@ -21,7 +21,7 @@ def write_card(folder: Path) -> None:
         "python": ".".join(record["versions"]["python"].split(".")[:2]),
         "petaflops": 6 * record["parameters"] * record["tokens_read"] / 1e15,
         "curve": "\n".join(_row(point) for point in record["loss_curve"]),
-        "prompt": drawn["prompt"].strip(),
+        "prompt": repr(drawn["prompt"]),
         "sample_tokens": drawn["tokens"],
         "sample_seed": drawn["seed"],
         "sample_text": drawn["text"],
