@@ -29,8 +29,6 @@ _INITIALISED = (
     torch.full_like,
     torch.Tensor.new_full,
 )
-
-
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _QUIET_NAN = {
     "float16": (0x7E00, 0),
@@ -96,7 +94,7 @@ class Guarded:
         return torch.equal(self._buffer.view(torch.uint8), expected.view(torch.uint8))
 
     def is_missed_by(self, addresses: np.ndarray) -> bool:
-        """True when one of the addresses, of elements, lies in the buffer but not in the tensor."""
+        """True when one of the addresses lies in the buffer but is not that of an element of the tensor."""
         start, size = self._buffer.data_ptr(), self._buffer.itemsize
         places = (addresses[(addresses >= start) & (addresses < start + self._buffer.nbytes)] - start) // size
         return not self._is_tensor[places].all()

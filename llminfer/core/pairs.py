@@ -31,7 +31,7 @@ ODD_SHAPES: tuple[tuple[int, int], ...] = ((1, 199), (37, 256), (199, 37), (5, 1
 class Pair:
     """One idea, twice. Named "<chapter package>.<idea>", such as "basics.rmsnorm".
 
-    reference: NumPy arrays in, NumPy array (or tuple of arrays) out; computes in the dtype it is given.
+    reference: NumPy arrays in, an array (or a tuple or a small dataclass of them) out; computes in the dtype given.
     kernel:    torch tensors in and out; same argument names and order as the reference.
     baseline:  plain torch of the same idea, at the same dtype: the yardstick for error and for time; it also says
                which dtype each output has.

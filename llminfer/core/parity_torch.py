@@ -4,6 +4,8 @@ Inputs are rounded to the dtype under test first and widened then, so that only 
 twice: as it is, and with the next scale of core/tolerances.py in strided memory. Knows nothing of any chapter.
 """
 
+import dataclasses
+import math
 import zlib
 from collections.abc import Callable, Iterator
 
@@ -74,21 +76,18 @@ def scaled(pair: Pair, case: dict, scale: float) -> dict:
 def _try(
     pair: Pair, name: str, function: Callable, dtype: str, size: str, case: dict, scale: float, strided: bool
 ) -> Trial:
-    layout = "strided" if strided else "contiguous"
-    try:
-        verdict = _verdict(pair, function, dtype, case, strided)
-    except _StridesRefusedError:
-        layout, verdict = "strided refused", _verdict(pair, function, dtype, case, False)
+    layout, verdict = "contiguous", None
+    if strided:
+        layout, verdict = "strided", _verdict(pair, function, dtype, case, strided=True)
+    if verdict is None:
+        layout = "strided refused" if strided else layout
+        verdict = _verdict(pair, function, dtype, case, strided=False)
     return Trial(name, dtype, size, shapes_of(case), scale, layout, verdict)
 
 
-class _StridesRefusedError(Exception):
-    """The implementation raised ValueError on strided inputs: it does not take them and says so."""
-
-
-def _verdict(pair: Pair, function: Callable, dtype: str, case: dict, strided: bool) -> Verdict:
-    guarded = guarded_arguments(case, DEVICE, strided)
-    allocations = PoisonedAllocations()
+def _verdict(pair: Pair, function: Callable, dtype: str, case: dict, strided: bool) -> Verdict | None:
+    """One call and what is to be said of it; None when it refused strided inputs with a ValueError."""
+    guarded, allocations = guarded_arguments(case, DEVICE, strided), PoisonedAllocations()
 
     def known() -> dict[str, Guarded]:
         fresh = {f"tensor {place} that it allocated": each for place, each in enumerate(allocations.allocated)}
@@ -96,40 +95,50 @@ def _verdict(pair: Pair, function: Callable, dtype: str, case: dict, strided: bo
 
     try:
         with allocations, watched_addresses(known) as trespasses:
-            returned = function(**(case | {k: v.tensor for k, v in guarded.items()}))
+            returned = function(**(case | {name: argument.tensor for name, argument in guarded.items()}))
         if DEVICE != "cpu":
             torch.cuda.synchronize()
     except NotImplementedError:
         raise
     except Exception as error:  # whatever a broken kernel raises is its verdict
         if strided and isinstance(error, ValueError):
-            raise _StridesRefusedError from error
-        return Verdict(float("inf"), failure=f"raised {type(error).__name__}: {error}")
+            return None
+        return _failed(f"raised {type(error).__name__}: {error}")
     trespasses = trespasses or _trespasses(pair, guarded, known())
     if trespasses:
-        return Verdict(float("inf"), failure=", ".join(trespasses))
+        return _failed(", ".join(trespasses))
+    return _compare(pair, dtype, case, _outputs(returned) + [guarded[name].tensor for name in pair.mutates])
+
+
+def _compare(pair: Pair, dtype: str, case: dict, got: list) -> Verdict:
+    """The verdict on the worst of the outputs, of which the last are the arguments written in place."""
     oracle = _oracle(pair, case)
-    baseline_arguments = {k: to_torch(v, DEVICE) if isinstance(v, np.ndarray) else v for k, v in case.items()}
-    baseline = _outputs(pair.baseline(**baseline_arguments)) + [baseline_arguments[k] for k in pair.mutates]
-    got = _outputs(returned) + [guarded[k].tensor for k in pair.mutates]
+    arguments = {name: to_torch(v, DEVICE) if isinstance(v, np.ndarray) else v for name, v in case.items()}
+    baseline = _outputs(pair.baseline(**arguments)) + [arguments[name] for name in pair.mutates]
     if not len(got) == len(baseline) == len(oracle):
-        counts = f"{len(got)} outputs, baseline {len(baseline)}, reference {len(oracle)}"
-        return Verdict(float("inf"), failure=f"{counts} (arguments written in place included)")
-    verdicts = []
-    for place, (k, p, o) in enumerate(zip(got, baseline, oracle, strict=True)):
-        verdicts.append(_judge_output(pair, dtype, k, p, o, in_place=place >= len(got) - len(pair.mutates)))
+        counts = f"{len(got)} outputs, the baseline {len(baseline)}, the reference {len(oracle)}"
+        return _failed(f"{counts}; arguments written in place count too")
+    returned = len(got) - len(pair.mutates)
+    verdicts = [
+        _judge_output(pair, dtype, *outputs, in_place=place >= returned)
+        for place, outputs in enumerate(zip(got, baseline, oracle, strict=True))
+    ]
     failed = [verdict for verdict in verdicts if verdict.failure]
     return failed[0] if failed else max(verdicts, key=lambda v: v.max_error / (v.allowed_error or 1.0))
+
+
+def _failed(reason: str) -> Verdict:
+    return Verdict(max_error=math.inf, failure=reason)
 
 
 def _judge_output(
     pair: Pair, dtype: str, got: torch.Tensor, baseline: torch.Tensor, oracle: np.ndarray, in_place: bool
 ) -> Verdict:
     if not isinstance(got, torch.Tensor):
-        return Verdict(float("inf"), failure=f"returned a {type(got).__name__} where a tensor was expected")
+        return _failed(f"returned a {type(got).__name__} where a tensor was expected")
     if got.dtype != baseline.dtype or got.device.type != baseline.device.type:
         have, want = f"{dtype_name(got)} on {got.device}", f"{dtype_name(baseline)} on {baseline.device}"
-        return Verdict(float("inf"), failure=f"returned {have}, the baseline {want}")
+        return _failed(f"returned {have}, the baseline {want}")
     return judge(
         _widened(got),
         _widened(baseline),
@@ -162,9 +171,11 @@ def _oracle(pair: Pair, case: dict) -> list[np.ndarray]:
 
 
 def _outputs(returned) -> list:
-    """None, one output, or a tuple of them (a small named result counts as one), as a list."""
+    """What a function returned as a list of arrays: nothing, one, a tuple of them, or the fields of a dataclass."""
     if returned is None:
         return []
+    if dataclasses.is_dataclass(returned):
+        return [getattr(returned, field.name) for field in dataclasses.fields(returned)]
     return list(returned) if isinstance(returned, tuple | list) else [returned]
 
 

@@ -326,6 +326,20 @@ def test_an_unknown_dtype_or_size_is_refused():
         check(PAIR, sizes=("huge",))
 
 
+@dataclasses.dataclass(frozen=True)
+class Scaled:
+    scaled: object
+    total: object
+
+
+def test_a_small_dataclass_of_outputs_is_judged_field_by_field():
+    def reference(x, gain):
+        return Scaled(*scale_and_sum(x, gain))
+
+    assert checked(lambda x, gain: Scaled(*launch(x, gain)), reference=reference, baseline=reference).passed
+    assert not checked(lambda x, gain: Scaled(*zeros(x, gain)), reference=reference, baseline=reference).passed
+
+
 # Arguments written in place: a row of keys goes into a cache whose unused slots hold NaN.
 def append(cache, rows, slots):
     cache[slots] = rows
