@@ -36,6 +36,7 @@ def route(logits: Float[np.ndarray, "T X"], moe: MoeSpec, bias: Float[np.ndarray
     """Choose `moe.top_k` experts for each token and weigh them, in one of the three ways of `MoeSpec.scoring`.
 
     Sources: Jiang et al. 2024 (Mixtral), section 2.1; DeepSeek-V2, section 2.2.2 (groups); DeepSeek-V3, section 2.1.2.
+    Book section 3.1.2.
     """
     if moe.scoring == "sigmoid":
         scores = np.exp(-np.logaddexp(0, -logits))  # sigmoid, and no exp that overflows
@@ -66,7 +67,10 @@ def _in_best_groups(preference: Float[np.ndarray, "T X"], moe: MoeSpec) -> Bool[
 
 
 class LoopExperts:
-    """Experts one after another in NumPy. A stack of them is anything that gives expert x's matrix for `stack[x]`."""
+    """Experts one after another in NumPy. A stack of them is anything that gives expert x's matrix for `stack[x]`.
+
+    Book section 3.1.2.
+    """
 
     def __init__(self, moe: MoeSpec, weights: Mapping[str, Any], activation: Callable) -> None:
         self.moe = moe

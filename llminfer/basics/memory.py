@@ -16,7 +16,7 @@ from llminfer.basics.config import AttentionSpec, ModelConfig
 
 @runtime_checkable
 class View(Protocol):
-    """One forward pass of T tokens, opened by `Cache.step`; a cache has one open view at a time."""
+    """One forward pass of T tokens, opened by `Cache.step`; a cache has one open view at a time. Book section 3.1.2."""
 
     config: ModelConfig  # the model must have an equal one
 
@@ -49,7 +49,7 @@ class View(Protocol):
 
 @runtime_checkable
 class Cache(Protocol):
-    """Keys and values of many sequences, each known by an integer id that the caller chooses."""
+    """Keys and values of many sequences, each known by an integer id that the caller chooses. Book section 3.1.2."""
 
     config: ModelConfig
 
@@ -86,7 +86,8 @@ def attend(
     """Grouped-query attention of one sequence, in the open: scores, mask, softmax, weighted sum of values.
 
     Query head h reads key/value head h // (H/K). Each token must see something, or have a sink.
-    Sources: Vaswani et al. 2017, eq. 1; Ainslie et al. 2023 (groups); Gemma 2 (soft cap); gpt-oss (sinks). Book 3.1.1.
+    Sources: Vaswani et al. 2017, eq. 1; Ainslie et al. 2023 (groups); Gemma 2 (soft cap); gpt-oss (sinks).
+    Book section 3.1.2.
     """
     (T, H, E), K = q.shape, k.shape[1]
     grouped = q.reshape(T, K, H // K, E).transpose(1, 2, 0, 3)  # [T, H, Ek] -> [K, G, T, Ek]
@@ -107,14 +108,39 @@ def attend(
     return output.transpose(2, 0, 1, 3).reshape(T, H, -1)  # [T, H, Ev]
 
 
-def causal(length: int, window: int | None = None) -> Bool[np.ndarray, "T T"]:
-    """Who sees whom in a chain of tokens: those before it and itself, but only the `window` latest of them."""
-    distance = np.arange(length)[:, None] - np.arange(length)  # [T, T], how far behind the query a key lies
-    return (distance >= 0) & (distance < (window or length))
+def attend_in_blocks(
+    q: Float[np.ndarray, "T H Ek"],
+    k: Float[np.ndarray, "S K Ek"],
+    v: Float[np.ndarray, "S K Ev"],
+    spec: AttentionSpec,
+    visible: Bool[np.ndarray, "T S"],
+    sinks: Float[np.ndarray, "H"] | None = None,
+    block: int = 64,
+) -> Float[np.ndarray, "T H Ev"]:
+    """`attend`, a block of queries at a time and over no more keys than the block sees: less work, and in the cache.
+
+    All scores of a prompt at once are too large for the processor's cache, and nearly half of them are masked.
+    """
+    if len(q) <= block:
+        return attend(q, k, v, spec, visible, sinks)
+    outputs = []
+    for start in range(0, len(q), block):
+        rows = slice(start, start + block)
+        seen = np.flatnonzero(visible[rows].any(axis=0))  # the keys that some query of the block sees
+        keys = slice(seen[0], seen[-1] + 1) if seen.size else slice(1)
+        outputs.append(attend(q[rows], k[keys], v[keys], spec, visible[rows, keys], sinks))
+    return np.concatenate(outputs)  # [T, H, Ev]
+
+
+def causal(new: int, window: int | None = None, stored: int = 0) -> Bool[np.ndarray, "T S"]:
+    """What `new` tokens after `stored` ones see: those before them and themselves, only the `window` latest."""
+    S = stored + new
+    distance = np.arange(stored, S)[:, None] - np.arange(S)  # [T, S], how far behind the query a key lies
+    return (distance >= 0) & (distance < (window or S))
 
 
 def ancestors(parents: Int[np.ndarray, "T"], window: int | None = None) -> Bool[np.ndarray, "T T"]:
-    """Who sees whom in a tree of tokens: the path to the root, each token's parent standing before it (-1: a root)."""
+    """Who sees whom in a tree of tokens: the path to the root. A parent stands before its child; a root's is negative."""
     visible = np.eye(len(parents), dtype=bool)
     for token, parent in enumerate(parents):
         if parent >= 0:
@@ -126,7 +152,7 @@ def ancestors(parents: Int[np.ndarray, "T"], window: int | None = None) -> Bool[
 class RecomputingView:
     """The view of `NoCache`: attention over this step's own keys and values, sequence by sequence."""
 
-    attention = staticmethod(attend)
+    attention = staticmethod(attend_in_blocks)
     join = staticmethod(np.concatenate)
 
     def __init__(self, config: ModelConfig, lengths: Sequence[int], parents: Int[np.ndarray, "T"] | None) -> None:
@@ -148,7 +174,9 @@ class RecomputingView:
     ) -> Float[Any, "T H Ev"]:
         """See `View.attend`."""
         spec = self.config.attention(layer)
-        self._check(spec, q, k, v, sinks)
+        if not self.open:
+            raise ValueError("this view was committed; open the next step with cache.step")
+        check_attend(self.config, spec, self.spans[-1].stop, q, k, v, sinks)
         if spec.window not in self.masks:
             self.masks[spec.window] = [self._mask(span, spec.window) for span in self.spans]
         outputs = [
@@ -167,31 +195,14 @@ class RecomputingView:
     def _mask(self, span: slice, window: int | None) -> Bool[np.ndarray, "S S"]:
         if self.parents is None:
             return causal(span.stop - span.start, window)
-        return ancestors(np.maximum(self.parents[span] - span.start, -1), window)
-
-    def _check(self, spec: AttentionSpec, q: Any, k: Any, v: Any, sinks: Any) -> None:
-        if not self.open:
-            raise ValueError("this view was committed; open the next step with cache.step")
-        tokens = self.spans[-1].stop
-        for name, array, heads, width in (
-            ("q", q, self.config.heads, spec.key_width),
-            ("k", k, spec.kv_heads, spec.key_width),
-            ("v", v, spec.kv_heads, spec.value_width),
-        ):
-            if tuple(array.shape) != (tokens, heads, width):
-                raise ValueError(
-                    f"{name} has shape {tuple(array.shape)}, this view of {self.config.name!r} was opened for "
-                    f"{(tokens, heads, width)}: tokens of the step, heads and width of the config"
-                )
-        if spec.sinks != (sinks is not None):
-            given = "none" if sinks is None else f"{len(sinks)}"
-            raise ValueError(f"sinks are {'needed' if spec.sinks else 'unknown'} in {self.config.name!r}, got {given}")
+        return ancestors(self.parents[span] - span.start, window)  # a root's -1 stays negative
 
 
 class NoCache:
     """A cache that stores nothing: every step brings whole sequences, and each is attended to by itself.
 
     The reference for every other cache, and the cost without one: tokens seen before are computed again each step.
+    Book section 3.1.2.
     """
 
     view = RecomputingView
@@ -234,6 +245,24 @@ def check_step(sequences: Sequence[int], lengths: Sequence[int], parents: Int[np
             f"parents[{token}] is {parents[token]}; a parent is -1, or a place before its child in the same sequence, "
             f"which here begins at {starts[token]}"
         )
+
+
+def check_attend(config: ModelConfig, spec: AttentionSpec, tokens: int, q: Any, k: Any, v: Any, sinks: Any) -> None:
+    """Raise ValueError if these are not what a view of `tokens` tokens can attend with; see `View.attend`."""
+    needed = (
+        (tokens, config.heads, spec.key_width),
+        (tokens, spec.kv_heads, spec.key_width),
+        (tokens, spec.kv_heads, spec.value_width),
+    )
+    for name, array, shape in zip("qkv", (q, k, v), needed, strict=True):
+        if tuple(array.shape) != shape:
+            raise ValueError(
+                f"{name} has shape {tuple(array.shape)}, this view of {config.name!r} was opened for {shape}: "
+                "tokens of the step, heads and width of the config"
+            )
+    if spec.sinks != (sinks is not None):
+        given = "none" if sinks is None else f"{len(sinks)}"
+        raise ValueError(f"sinks are {'needed' if spec.sinks else 'unknown'} in {config.name!r}, got {given}")
 
 
 def check_kept(

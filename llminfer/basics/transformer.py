@@ -37,7 +37,7 @@ class Transformer:
     ops: the small functions of a layer, `ops` for NumPy arrays or `ops_triton` for torch tensors.
     experts: makes the routed experts of a layer; see `experts.Experts`.
     Raises ValueError when weights are missing, misshapen or left over.
-    Sources: Vaswani et al. 2017; Radford et al. 2019 (GPT-2); Touvron et al. 2023 (Llama). Book section 3.1.1.
+    Sources: Vaswani et al. 2017; Radford et al. 2019 (GPT-2); Touvron et al. 2023 (Llama). Book section 3.1.2.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ from llminfer.basics.parameters import weight_shapes
 class Weight(Protocol):
     """A matrix [N, M] that multiplies from the right.
 
-    `__array_ufunc__ = None` makes `ndarray @ weight` come here; a torch tensor comes of itself.
+    `__array_ufunc__ = None` makes `ndarray @ weight` come here; a torch tensor comes of itself. Book section 3.1.2.
     """
 
     __array_ufunc__: None = None
@@ -43,7 +43,7 @@ class Weight(Protocol):
 
 
 class DenseWeight:
-    """A weight that is a plain two-dimensional array, NumPy's or torch's, in any memory order."""
+    """A weight that is a plain two-dimensional array, NumPy's or torch's, in any memory order. Book section 3.1.2."""
 
     __array_ufunc__ = None
     __slots__ = ("array",)

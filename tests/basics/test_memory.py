@@ -6,7 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llminfer.basics.config import AttentionSpec, ModelConfig
-from llminfer.basics.memory import Cache, NoCache, View, ancestors, attend, causal, check_kept, check_step
+from llminfer.basics.memory import (
+    Cache,
+    NoCache,
+    View,
+    ancestors,
+    attend,
+    attend_in_blocks,
+    causal,
+    check_kept,
+    check_step,
+)
 
 torch = pytest.importorskip("torch")
 
@@ -61,6 +71,22 @@ def test_a_sink_is_one_more_key_whose_value_is_zero():
         visible = np.concatenate([causal(5), np.ones((5, 1), bool)], axis=1)
         expected = torch_attention(q_more, k_more, v_more, visible, SPEC.scale)
         np.testing.assert_allclose(ours[:, head : head + 1], expected, rtol=1e-12)
+
+
+def test_a_sink_far_above_all_scores_takes_everything_without_overflow():
+    q, k, v = inputs(3, 3)
+    with np.errstate(over="raise", invalid="raise"):
+        np.testing.assert_array_equal(attend(q, k, v, SPEC, causal(3), np.full(6, 1e4)), 0)
+
+
+@pytest.mark.parametrize("window", [None, 7])
+@pytest.mark.parametrize("stored", [0, 13])
+def test_attention_in_blocks_is_the_same_attention(window, stored):
+    q, k, v = inputs(30, stored + 30)
+    sinks = np.linspace(-1, 1, 6)
+    visible = causal(30, window, stored)
+    expected = attend(q, k, v, SPEC, visible, sinks)
+    np.testing.assert_allclose(attend_in_blocks(q, k, v, SPEC, visible, sinks, block=8), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("sinks", [None, np.linspace(-2, 2, 6)])
@@ -198,6 +224,15 @@ def test_a_path_of_a_tree_may_stay_and_a_broken_one_may_not():
     check_kept(np.array([0, 2, 4]), [5], parents)
     with pytest.raises(ValueError, match="token 4 cannot be kept without its parent 2"):
         check_kept(np.array([0, 1, 4]), [5], parents)
+
+
+def test_new_tokens_see_what_is_stored_before_them():
+    np.testing.assert_array_equal(causal(3, 4, stored=5), causal(8, 4)[5:])
+
+
+def test_committing_a_gap_is_refused():
+    with pytest.raises(ValueError, match="token 1 cannot be kept without its parent 0"):
+        NoCache(CONFIG).step([0], [2]).commit(np.array([1]))
 
 
 def test_a_committed_view_is_closed():
