@@ -140,7 +140,7 @@ def causal(new: int, window: int | None = None, stored: int = 0) -> Bool[np.ndar
 
 
 def ancestors(parents: Int[np.ndarray, "T"], window: int | None = None) -> Bool[np.ndarray, "T T"]:
-    """Who sees whom in a tree of tokens: the path to the root. A parent stands before its child; a root's is negative."""
+    """Who sees whom in a tree of tokens: the path to its root. Parents stand before children; a root's is negative."""
     visible = np.eye(len(parents), dtype=bool)
     for token, parent in enumerate(parents):
         if parent >= 0:
