@@ -40,6 +40,7 @@ class Device:
     link_bandwidth: bytes/s to other devices over all links of the kind named by `link`, each way.
     shared_memory_bytes, register_file_bytes: per streaming multiprocessor (AMD: LDS and vector registers of a compute
         unit); shared_memory_per_block_bytes is the most one block (workgroup) may take.
+    shared_memory_bandwidth, l2_bandwidth: bytes/s read by all multiprocessors together.
     target: how compilers call its architecture, such as "sm_90" or "gfx942".
     Raises ValueError when a rate or a size is not positive. Book section 3.1.4.
     """
@@ -54,6 +55,8 @@ class Device:
     shared_memory_bytes: int | None = None
     shared_memory_per_block_bytes: int | None = None
     register_file_bytes: int | None = None
+    shared_memory_bandwidth: float | None = None
+    l2_bandwidth: float | None = None
     link: str | None = None
     link_bandwidth: float | None = None
     target: str | None = None
@@ -112,6 +115,17 @@ _CDNA3 = _per_sm("gfx942", 64, 64, registers_kib=512)
 _CDNA4 = _per_sm("gfx950", 160, 160, registers_kib=512)
 
 
+def _clocked(sms: int, megahertz: float, l2_bytes_per_clock: int | None = None) -> dict[str, float | int | None]:
+    """Multiprocessors, and the bandwidths that follow from the clock at which the tensor peak is reckoned.
+
+    Shared memory has 32 banks of 4 bytes a clock in each multiprocessor. Sources: CUDA C++ Programming Guide, "Shared
+    Memory"; for AMD, the peaks of ROCm Compute Profiler. What an L2 delivers a clock only few makers print.
+    """
+    clock = megahertz * 1e6
+    l2_bandwidth = None if l2_bytes_per_clock is None else l2_bytes_per_clock * clock
+    return {"sms": sms, "shared_memory_bandwidth": sms * 32 * 4 * clock, "l2_bandwidth": l2_bandwidth}
+
+
 def _link(name: str, gb_per_s: float) -> dict[str, float | str]:
     return {"link": name, "link_bandwidth": gb_per_s * GB}
 
@@ -123,30 +137,32 @@ _PCIE5 = _link("PCIe 5 x16", 63.0)
 _A100 = _rates(float32=19.5, tf32=156, half=312, int8=624, int4=1248)
 _H100 = _rates(float32=67, tf32=494.5, half=989, float8=1979, int8=1979)
 _DRIVER = "L2 and SMs as the driver reports them"
+_A100_L2 = 5120  # bytes a clock, read. Source: NVIDIA A100 white paper, "A100 L2 cache"
+_CDNA_L2 = 8 * 16 * 128  # dies, channels of each, bytes of each a clock. Source: peaks of ROCm Compute Profiler
 
 # Columns: name, peak rates, memory, bandwidth, source; then what is known beyond. The rates of GeForce cards follow
 # from multiprocessors x boost clock x FLOPs per clock (a test does the sum), as NVIDIA prints mostly sparse ones.
 DEVICES: dict[str, Device] = {
     "a100-40gb": Device(
         "A100 SXM 40 GB", _A100, 40 * GB, 1.555 * TERA, "NVIDIA A100 data sheet, dense column",
-        l2_bytes=40 * MIB, sms=108, **_AMPERE, **_link("NVLink 3", 300),
+        l2_bytes=40 * MIB, **_clocked(108, 1410, _A100_L2), **_AMPERE, **_link("NVLink 3", 300),
     ),
     "a100-80gb": Device(
         "A100 SXM 80 GB", _A100, 80 * GB, 2.039 * TERA, "NVIDIA A100 data sheet, dense column",
-        l2_bytes=40 * MIB, sms=108, **_AMPERE, **_link("NVLink 3", 300),
+        l2_bytes=40 * MIB, **_clocked(108, 1410, _A100_L2), **_AMPERE, **_link("NVLink 3", 300),
     ),
     "h100-sxm": Device(
         "H100 SXM", _H100, 80 * GB, 3.35 * TERA, f"NVIDIA H100 data sheet, halved where it prints sparse; {_DRIVER}",
-        l2_bytes=50 * MIB, sms=132, **_HOPPER, **_link("NVLink 4", 450),
+        l2_bytes=50 * MIB, **_clocked(132, 1830), **_HOPPER, **_link("NVLink 4", 450),
     ),
     "h100-pcie": Device(
         "H100 PCIe", _rates(float32=51, tf32=378, half=756, float8=1513, int8=1513), 80 * GB, 2.0 * TERA,
         "NVIDIA H100 data sheet, halved where it prints sparse; without the optional NVLink bridge",
-        l2_bytes=50 * MIB, sms=114, **_HOPPER, **_PCIE5,
+        l2_bytes=50 * MIB, **_clocked(114, 1620), **_HOPPER, **_PCIE5,
     ),
     "h200": Device(
         "H200 SXM", _H100, 141 * GB, 4.8 * TERA, f"NVIDIA H200 data sheet, halved where it prints sparse; {_DRIVER}",
-        l2_bytes=60 * MIB, sms=132, **_HOPPER, **_link("NVLink 4", 450),
+        l2_bytes=60 * MIB, **_clocked(132, 1830), **_HOPPER, **_link("NVLink 4", 450),
     ),
     "b200": Device(
         "B200 SXM", _rates(float32=75, tf32=1125, half=2250, float8=4500, int8=4500, float4=9000), 192 * GB, 8.0 * TERA,
@@ -160,45 +176,48 @@ DEVICES: dict[str, Device] = {
     ),
     "l4": Device(
         "L4", _rates(float32=30.3, tf32=60, half=121, float8=242, int8=242, int4=485), 24 * GB, 0.3 * TERA,
-        "NVIDIA L4 data sheet, halved where it prints sparse", l2_bytes=48 * MIB, sms=58, **_ADA, **_PCIE4,
+        "NVIDIA L4 data sheet, halved where it prints sparse",
+        l2_bytes=48 * MIB, **_clocked(58, 2040), **_ADA, **_PCIE4,
     ),
     "l40s": Device(
         "L40S", _rates(float32=91.6, tf32=183, half=362, float8=733, int8=733, int4=1466), 48 * GB, 0.864 * TERA,
-        "NVIDIA L40S data sheet, dense column (sources disagree on its L2: 48 or 96 MiB)", sms=142, **_ADA, **_PCIE4,
+        "NVIDIA L40S data sheet, dense column (sources disagree on its L2: 48 or 96 MiB)",
+        **_clocked(142, 2490), **_ADA, **_PCIE4,
     ),
     "t4": Device(
         "T4", _rates(float32=8.1, float16=65, int8=130, int4=260), 16 * GB, 0.32 * TERA,
-        "NVIDIA T4 data sheet; Turing has neither bfloat16 nor tf32", l2_bytes=4 * MIB, sms=40, **_TURING, **_PCIE3,
+        "NVIDIA T4 data sheet; Turing has neither bfloat16 nor tf32",
+        l2_bytes=4 * MIB, **_clocked(40, 1590), **_TURING, **_PCIE3,
     ),
     "rtx-4070": Device(
         "RTX 4070", _rates(float32=29.15, tf32=29.15, half=58.3, float8=116.6, int8=233.2, int4=466.4), 12 * GB,
         0.504 * TERA, "46 multiprocessors at 2475 MHz, rates per clock of the NVIDIA Ada white paper",
-        l2_bytes=36 * MIB, sms=46, **_ADA, **_PCIE4,
+        l2_bytes=36 * MIB, **_clocked(46, 2475), **_ADA, **_PCIE4,
     ),
     "rtx-4090": Device(
         "RTX 4090", _rates(float32=82.6, tf32=82.6, half=165.2, float8=330.3, int8=660.6, int4=1321.2), 24 * GB,
         1.008 * TERA, "NVIDIA Ada GPU architecture white paper, table of the RTX 4090, sums in float32",
-        l2_bytes=72 * MIB, sms=128, **_ADA, **_PCIE4,
+        l2_bytes=72 * MIB, **_clocked(128, 2520), **_ADA, **_PCIE4,
     ),
     "rtx-5090": Device(
         "RTX 5090", _rates(float32=104.8, tf32=104.8, half=209.5, float8=419, int8=838, float4=1676), 32 * GB,
         1.792 * TERA, "NVIDIA RTX Blackwell GPU architecture white paper, dense, sums in float32",
-        l2_bytes=96 * MIB, sms=170, **_BLACKWELL_RTX, **_PCIE5,
+        l2_bytes=96 * MIB, **_clocked(170, 2407), **_BLACKWELL_RTX, **_PCIE5,
     ),
     "mi300x": Device(
         "MI300X", _rates(float32=163.4, tf32=653.7, half=1307.4, float8=2614.9, int8=2614.9), 192 * GB, 5.3 * TERA,
         "AMD MI300X data sheet, dense; ROCm GPU specifications (behind the L2 lies a 256 MiB Infinity Cache)",
-        l2_bytes=32 * MIB, sms=304, **_CDNA3, **_link("Infinity Fabric, 7 links", 448),
+        l2_bytes=32 * MIB, **_clocked(304, 2100, _CDNA_L2), **_CDNA3, **_link("Infinity Fabric, 7 links", 448),
     ),
     "mi350x": Device(
         "MI350X", _rates(float32=144.2, half=2306.9, float8=4613.7, int8=4613.7, float4=9227.5), 288 * GB, 8.0 * TERA,
         "256 compute units at 2200 MHz; ROCm GPU specifications (behind the L2 lies a 256 MiB Infinity Cache)",
-        l2_bytes=32 * MIB, sms=256, **_CDNA4, **_link("Infinity Fabric, 7 links", 537.6),
+        l2_bytes=32 * MIB, **_clocked(256, 2200, _CDNA_L2), **_CDNA4, **_link("Infinity Fabric, 7 links", 537.6),
     ),
     "mi355x": Device(
         "MI355X", _rates(float32=157.3, half=2516.6, float8=5033.2, int8=5033.2, float4=10066.3), 288 * GB, 8.0 * TERA,
         "256 compute units at 2400 MHz; tables that print 2300 TFLOP/s give the rate of the slower-clocked MI350X",
-        l2_bytes=32 * MIB, sms=256, **_CDNA4, **_link("Infinity Fabric, 7 links", 537.6),
+        l2_bytes=32 * MIB, **_clocked(256, 2400, _CDNA_L2), **_CDNA4, **_link("Infinity Fabric, 7 links", 537.6),
     ),
     "tpu-v5e": Device(
         "TPU v5e", _rates(bfloat16=197, int8=394), 16 * GB, 0.82 * TERA,

@@ -1,6 +1,7 @@
 """The device table against published rows and against what follows from clocks and units."""
 
 from dataclasses import replace
+from math import log2
 
 import pytest
 
@@ -132,6 +133,34 @@ def test_a_block_cannot_take_more_shared_memory_than_a_multiprocessor_has(name):
     row = device(name)
     assert 0 < row.shared_memory_per_block_bytes <= row.shared_memory_bytes
     assert row.target.startswith(("sm_", "gfx"))
+
+
+@pytest.mark.parametrize("name", [name for name in DEVICES if DEVICES[name].shared_memory_bandwidth])
+def test_shared_memory_is_reckoned_at_the_clock_of_the_tensor_peak(name):
+    """Bandwidth over 128 bytes gives the clock, at which the peak is a power of two a unit, as on all tensor cores.
+
+    Where a paper prints the clock, it is the same one.
+    """
+    row = device(name)
+    clock = row.shared_memory_bandwidth / (row.sms * 128)
+    per_clock = row.flops(half_precision(row)) / (row.sms * clock)
+    assert per_clock == pytest.approx(2 ** round(log2(per_clock)), rel=4e-3)
+    for (known, _), (_, printed, _) in CLOCKS.items():
+        if known == name:
+            assert clock == pytest.approx(printed)
+
+
+@pytest.mark.parametrize(("name", "bytes_per_clock"), [("a100-80gb", 5120), ("a100-40gb", 5120), ("mi300x", 16384)])
+def test_the_l2_delivers_what_its_maker_prints_a_clock(name, bytes_per_clock):
+    """NVIDIA A100 white paper; for the MI300X 2048 bytes a clock on each of eight dies."""
+    row = device(name)
+    assert row.l2_bandwidth / (row.shared_memory_bandwidth / (row.sms * 128)) == pytest.approx(bytes_per_clock)
+
+
+@pytest.mark.parametrize("name", [name for name in DEVICES if DEVICES[name].l2_bandwidth])
+def test_an_l2_is_slower_than_shared_memory_and_faster_than_main_memory(name):
+    row = device(name)
+    assert row.bandwidth < row.l2_bandwidth < row.shared_memory_bandwidth
 
 
 def test_links_are_counted_each_way():
