@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Bool, Int
 
-from llminfer.basics.digit_ranges import utf8_ranges
+from llminfer.basics.digit_ranges import utf8_forms
 from llminfer.basics.expressions import Characters, Choice, Expression, Ranges, Repeat, Rule, Separated, Sequence
 
 DEAD = 0
@@ -161,13 +161,12 @@ def _build_characters(nfa: Nfa, ranges: Ranges, begin: int) -> int:
     """Forms with the same last bytes share the states before them."""
     end = nfa.state()
     before: dict[tuple, int] = {(): end}  # the byte ranges still to come -> the state they come behind
-    for low, high in ranges:
-        for places in utf8_ranges(low, high):
-            for start in range(len(places) - 1, 0, -1):
-                if places[start:] not in before:
-                    before[places[start:]] = nfa.state()
-                    nfa.edges[before[places[start:]]].append((*places[start], before[places[start + 1 :]]))
-            nfa.edges[begin].append((*places[0], before[places[1:]]))
+    for places in utf8_forms(ranges):
+        for start in range(len(places) - 1, 0, -1):
+            if places[start:] not in before:
+                before[places[start:]] = nfa.state()
+                nfa.edges[before[places[start:]]].append((*places[start], before[places[start + 1 :]]))
+        nfa.edges[begin].append((*places[0], before[places[1:]]))
     return end
 
 
@@ -223,7 +222,9 @@ class _Subsets:
     def __init__(self, nfa: Nfa, ends: set[int], columns: Int[np.ndarray, "bytes_and_calls"], what: str) -> None:
         self.what = what
         self.free = nfa.free
-        self.moves = [[(np.unique(columns[low : high + 1]).tolist(), to) for low, high, to in e] for e in nfa.edges]
+        ranges = {(low, high) for edges in nfa.edges for low, high, _ in edges}
+        covered = {(low, high): np.unique(columns[low : high + 1]).tolist() for low, high in ranges}
+        self.moves = [[(covered[low, high], to) for low, high, to in edges] for edges in nfa.edges]
         self.ends = ends
         self.subsets: list[frozenset[int]] = [frozenset()]
         self._numbers: dict[frozenset[int], int] = {frozenset(): DEAD}

@@ -114,7 +114,7 @@ def token_automaton(grammar: Grammar, tokenizer: Tokenizer) -> "TokenAutomaton":
 
 
 class TokenAutomaton:
-    """The masks of a grammar over a vocabulary; each is computed once. Raises as `Constraint` does."""
+    """The masks of a grammar over a vocabulary, each computed once. Raises as `Constraint` does."""
 
     def __init__(self, grammar: Grammar, tokenizer: Tokenizer) -> None:
         self.grammar = grammar
@@ -150,18 +150,19 @@ class TokenAutomaton:
         return words
 
     def _under_state(self, state: int) -> tuple[Int[np.ndarray, "words"], Int[np.ndarray, "n"]]:
-        alive = np.zeros(self.trie.nodes, bool)
-        returned = self._follow(np.array([ROOT]), state, alive)
-        return pack_mask(self.trie.tokens_at(alive)), returned
+        """(the mask of a state by itself, the nodes of the trie at which its frame may be used up)."""
+        states = self.trie.states_from_root(state, self._step)
+        alive = states != DEAD if self._productive is None else self._productive[states]
+        return pack_mask(self.trie.tokens_at(alive)), np.flatnonzero(self.pushdown.returned(states))
 
     def _follow(
         self, nodes: Int[np.ndarray, "n"], state: int, alive: Bool[np.ndarray, "nodes"]
     ) -> Int[np.ndarray, "m"]:
-        """Mark what `state` allows below these nodes of the trie; returns the nodes at which its frame may be used up."""
+        """Mark the nodes alive that `state` allows below some; returns those at which its frame may be used up."""
         states = np.full(len(nodes), state)
         returned = [nodes[self.pushdown.returned(states)]]
-        for below, after in self.trie.walk(nodes, states, self._step):
-            alive[below if self._productive is None else below[self._productive[after]]] = True
+        for below, after in self.trie.states_below(nodes, states, self._step):
+            alive[below] = True
             returned.append(below[self.pushdown.returned(after)])
         return np.unique(np.concatenate(returned))
 
@@ -195,9 +196,8 @@ class TokenAutomaton:
 
     def _after_tokens(self, state: int) -> Int[np.ndarray, "n"]:
         """The states that one token can lead to."""
-        is_token = np.isin(np.arange(self.trie.nodes), self.trie.node_of)
-        walk = self.trie.walk(np.array([ROOT]), np.array([state]), self._step)
-        return np.unique(np.concatenate([states[is_token[nodes]] for nodes, states in walk]))
+        states = self.trie.states_from_root(state, self._step)
+        return np.unique(np.append(states, DEAD)[self.trie.node_of])
 
-    def _step(self, states: Int[np.ndarray, "n"], nodes: Int[np.ndarray, "n"]) -> Int[np.ndarray, "n"]:
+    def _step(self, states: Int[np.ndarray, "n"], nodes: Int[np.ndarray, "n"] | slice) -> Int[np.ndarray, "n"]:
         return self.pushdown.step(states, self._class_of_node[nodes])

@@ -1,6 +1,7 @@
 """A range of numbers, written out digit by digit: for UTF-8 (digits of 6 bits), hexadecimal escapes and decimals."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 Digits = tuple[tuple[int, int], ...]
 """For each place, the digits from .. to, both inclusive."""
@@ -36,8 +37,13 @@ def digit_ranges(low: int, high: int, base: int, width: int) -> Iterator[Digits]
     yield from digit_ranges(whole_to + 1, high, base, width)
 
 
-def utf8_ranges(low: int, high: int) -> Iterator[Digits]:
-    """The UTF-8 forms of the code points low .. high (no surrogates among them), as sequences of byte ranges."""
-    for first, last, marks in UTF8_FORMS:
-        for digits in digit_ranges(max(low, first), min(high, last), 64 if len(marks) > 1 else 128, len(marks)):
-            yield tuple((mark + a, mark + b) for mark, (a, b) in zip(marks, digits, strict=True))
+@lru_cache(maxsize=1024)
+def utf8_forms(ranges: tuple[tuple[int, int], ...]) -> tuple[Digits, ...]:
+    """The UTF-8 forms of the characters of these ranges (no surrogates among them), as sequences of byte ranges."""
+    forms = []
+    for low, high in ranges:
+        for first, last, marks in UTF8_FORMS:
+            base = 64 if len(marks) > 1 else 128
+            for digits in digit_ranges(max(low, first), min(high, last), base, len(marks)):
+                forms.append(tuple((mark + a, mark + b) for mark, (a, b) in zip(marks, digits, strict=True)))
+    return tuple(forms)

@@ -61,8 +61,10 @@ class Grammar:
     @classmethod
     def from_rules(cls, rules: Mapping[str, Expression], start: str, name: str = "the grammar") -> "Grammar":
         """The texts of rule `start`. Raises ValueError as the other three do."""
-        recursive = recursive_rules(rules, start)
-        automaton = minimise(determinise(rules, start, recursive, name))
+        try:
+            automaton = minimise(determinise(rules, start, recursive_rules(rules, start), name))
+        except RecursionError:
+            raise ValueError(f"{name} is nested too deep; name its inner parts as rules, or flatten it") from None
         if automaton.starts[0] == DEAD:
             raise ValueError(f"{name} allows no text at all; some part of it contradicts another or never ends")
         grammar = cls(name, automaton)

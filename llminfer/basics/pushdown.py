@@ -7,7 +7,7 @@ Where a text can be read in several ways there are several stacks. Left recursio
 from functools import lru_cache
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 
 from llminfer.basics.automata import DEAD, Automaton
 
@@ -65,16 +65,16 @@ class Pushdown:
 
     def step(self, numbers: Int[np.ndarray, "n"], classes: Int[np.ndarray, "n"]) -> Int[np.ndarray, "n"]:
         """Local configurations after one byte each, by its class; DEAD where it does not fit."""
-        following = self._next[numbers, classes]
-        unknown = following == UNKNOWN
-        if unknown.any():
+        following = self._next.take(numbers * self._classes + classes)
+        if following.min(initial=0) == UNKNOWN:
+            unknown = following == UNKNOWN
             for number, column in set(zip(numbers[unknown].tolist(), classes[unknown].tolist(), strict=True)):
                 target = self._number(self._move(self._local[number], column))  # may lengthen the table
                 self._next[number, column] = target
-            following = self._next[numbers, classes]
+            following = self._next.take(numbers * self._classes + classes)
         return following
 
-    def returned(self, numbers: Int[np.ndarray, "n"]) -> "np.ndarray":
+    def returned(self, numbers: Int[np.ndarray, "n"]) -> Bool[np.ndarray, "n"]:
         """Which local configurations may have used up their frame, so that the one below goes on."""
         return self._returned[numbers]
 

@@ -1,6 +1,6 @@
 """A trie over the vocabulary: tokens with the same first bytes share a path, so that a mask reads each byte once.
 
-Nodes are numbered level by level, hence the children of a node lie side by side and a whole level moves in one step.
+Nodes are numbered level by level: all tokens advance by one byte in one array operation.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,36 +13,46 @@ from jaxtyping import Bool, Int
 from llminfer.basics.tokenization import Tokenizer
 
 ROOT = 0
+Step = Callable[[np.ndarray, np.ndarray | slice], np.ndarray]
+"""(states before, the nodes whose bytes come next) -> states after; 0 is dead."""
 
 
 @dataclass(frozen=True, eq=False)
 class VocabularyTrie:
     """The tokens of a vocabulary as paths from a root.
 
-    byte:        the byte on the way to each node (that of the root means nothing).
-    first_child, children: where the children of each node begin, and how many they are.
-    node_of:     the node of each token; `nodes`, one past the last, for control tokens and ids without bytes.
+    byte:     the byte on the way to each node (that of the root means nothing).
+    parent:   the node before each node.
+    children: how many nodes come after each; they lie side by side, from `first_child` on.
+    levels:   (first node, one past the last) of each depth from 1 on.
+    node_of:  the node of each token; `nodes`, one past the last, for control tokens and ids without bytes.
     """
 
     byte: Int[np.ndarray, "nodes"]
+    parent: Int[np.ndarray, "nodes"]
     first_child: Int[np.ndarray, "nodes"]
     children: Int[np.ndarray, "nodes"]
+    levels: tuple[tuple[int, int], ...]
     node_of: Int[np.ndarray, "V"]
 
     @property
     def nodes(self) -> int:
         return len(self.byte)
 
-    def walk(
-        self,
-        nodes: Int[np.ndarray, "n"],
-        states: Int[np.ndarray, "n"],
-        step: Callable[[np.ndarray, np.ndarray], np.ndarray],
-    ) -> Iterator[tuple[Int[np.ndarray, "m"], Int[np.ndarray, "m"]]]:
-        """From nodes and the states of an automaton at them to all nodes below that it can follow, level by level.
+    def states_from_root(self, state: int, step: Step) -> Int[np.ndarray, "nodes"]:
+        """The state of an automaton at every node, if it is in `state` at the root; 0, dead, stays 0."""
+        states = np.zeros(self.nodes, np.int32)
+        states[ROOT] = state
+        for first, end in self.levels:
+            states[first:end] = step(states[self.parent[first:end]], slice(first, end))
+            if not states[first:end].any():
+                break
+        return states
 
-        `step(states, nodes)` gives the states after the bytes of those nodes; 0 is dead and not followed.
-        """
+    def states_below(
+        self, nodes: Int[np.ndarray, "n"], states: Int[np.ndarray, "n"], step: Step
+    ) -> Iterator[tuple[Int[np.ndarray, "m"], Int[np.ndarray, "m"]]]:
+        """The same below a few nodes: level by level, those that are not dead, and the states at them."""
         while len(nodes):
             counts = self.children[nodes]
             first = np.repeat(self.first_child[nodes] - (np.cumsum(counts) - counts), counts)
@@ -73,18 +83,25 @@ def build_trie(tokens: list[bytes], ids: list[int], vocabulary: int) -> Vocabula
     for row, i in enumerate(order):
         text[row, : lengths[row]] = np.frombuffer(tokens[i], np.uint8)
     node_of = np.zeros(len(order), np.int64)  # of the prefix read so far; all begin at the root
-    bytes_, parents, count = [np.zeros(1, np.uint8)], [np.zeros(1, np.int64)], 1
-    for level in range(longest):
-        rows = np.flatnonzero(lengths > level)
-        edge = node_of[rows] * 256 + text[rows, level]
+    bytes_read, parents, levels, count = [np.zeros(1, np.uint8)], [np.zeros(1, np.int64)], [], 1
+    for depth in range(longest):
+        rows = np.flatnonzero(lengths > depth)
+        edge = node_of[rows] * 256 + text[rows, depth]
         new = np.append(True, edge[1:] != edge[:-1])  # sorted tokens bring equal prefixes together
         node_of[rows] = count + np.cumsum(new) - 1
-        bytes_.append(text[rows, level][new])
+        bytes_read.append(text[rows, depth][new])
         parents.append(edge[new] // 256)
-        count += int(new.sum())
-    parent = np.concatenate(parents)[1:]
-    children = np.bincount(parent, minlength=count)
-    first_child = 1 + np.cumsum(children) - children
+        levels.append((count, count + int(new.sum())))
+        count = levels[-1][1]
+    parent = np.concatenate(parents)
+    children = np.bincount(parent[1:], minlength=count)
     of_token = np.full(vocabulary, count)
     of_token[[ids[i] for i in order]] = node_of
-    return VocabularyTrie(np.concatenate(bytes_).astype(np.int64), first_child, children, of_token)
+    return VocabularyTrie(
+        byte=np.concatenate(bytes_read).astype(np.int64),
+        parent=parent,
+        first_child=1 + np.cumsum(children) - children,
+        children=children,
+        levels=tuple(levels),
+        node_of=of_token,
+    )
