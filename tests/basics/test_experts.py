@@ -71,18 +71,18 @@ def test_sigmoid_of_a_very_small_logit_is_zero_without_a_warning():
         route(np.full((1, 6), -1e4, np.float32), replace(SOFTMAX, scoring="sigmoid", normalize=False))
 
 
-def test_only_experts_of_the_best_groups_are_chosen():
-    # softmax ranks groups by their best expert: (9, 0), (5, 5), (6, -9)
-    logits = np.array([[9.0, 0.0, 5.0, 5.0, 6.0, -9.0]])
-    grouped = replace(SOFTMAX, groups=3, top_groups=2, top_k=3)
-    assert route(logits, grouped).experts.tolist() == [[0, 4, 1]]
+@pytest.mark.parametrize(("scoring", "chosen"), [("softmax", [0, 1]), ("sigmoid", [2, 3])])
+def test_groups_are_ranked_by_their_best_expert_or_with_sigmoid_by_their_two_best(scoring, chosen):
+    # of the groups (2, -9), (1.9, 1.9), (1, 1) the first has the best expert, the second the two best together
+    logits = np.array([[2.0, -9.0, 1.9, 1.9, 1.0, 1.0]])
+    one_group = replace(SOFTMAX, scoring=scoring, groups=3, top_groups=1)
+    assert route(logits, one_group).experts.tolist() == [chosen]
 
 
-def test_sigmoid_ranks_groups_by_their_two_best_experts():
-    # sums of two best scores: about 1.50, 1.99, 1.00
+def test_a_better_expert_outside_the_chosen_groups_is_passed_over():
     logits = np.array([[9.0, 0.0, 5.0, 5.0, 6.0, -9.0]])
-    grouped = replace(SOFTMAX, scoring="sigmoid", groups=3, top_groups=1)
-    assert route(logits, grouped).experts.tolist() == [[2, 3]]
+    two_groups = replace(SOFTMAX, groups=3, top_groups=2, top_k=3)
+    assert route(logits, two_groups).experts.tolist() == [[0, 4, 1]]  # not 2 and 3, though they score 5
 
 
 def test_routing_stays_in_float32(logits):

@@ -105,6 +105,11 @@ def test_missing_and_unknown_weights_are_named():
         checked_weights(CONFIG, weights)
 
 
+def test_a_weight_too_many_is_not_passed_over():
+    with pytest.raises(ValueError, match=r"lack none and have 1 \(layers\.0\.q_norm\) too many"):
+        checked_weights(CONFIG, weights_of(CONFIG) | {"layers.0.q_norm": np.ones(4)})
+
+
 def test_a_misshapen_weight_is_named_with_both_shapes():
     weights = weights_of(CONFIG)
     weights["layers.1.gate_up"] = weights["layers.1.gate_up"].T
