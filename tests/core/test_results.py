@@ -95,6 +95,7 @@ def test_a_point_without_one_of_its_fields_is_refused_by_place_and_name(tmp_path
         ({"points": [POINT | {"bytes": -1}]}, "bytes"),
         ({"points": [POINT | {"error": "small"}]}, "error"),
         ({"points": [POINT | {"error": float("nan")}]}, "error"),
+        ({"points": [POINT | {"flops": float("inf")}]}, "flops"),
         ({"points": [POINT | {"passed": False}]}, "did not pass"),
     ],
 )
