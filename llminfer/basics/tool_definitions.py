@@ -225,7 +225,7 @@ class ToolReading:
     normalized_tpot_s: float | None
 
 
-def readings(trace: RequestTrace) -> list[ToolReading]:
+def tool_readings(trace: RequestTrace) -> list[ToolReading]:
     """A finished request by the definitions of all tools.
 
     Raises ValueError for a failed request, which none of them measures. Book section 3.1.8.

@@ -119,6 +119,12 @@ def test_one_token_has_no_time_per_token_and_no_wait():
     assert per_request(tpot, [trace, WORKED]).tolist() == [0.2]
 
 
+def test_no_time_at_all_is_a_time():
+    """A stored answer may come whole: 0 s between tokens is a value, and not a missing one."""
+    at_once = RequestTrace(0, 0, (Chunk(0.5, 4),), 0.5)
+    assert per_request(tpot, [at_once]).tolist() == [0.0]
+
+
 @pytest.mark.parametrize("latency", LATENCIES)
 def test_a_failed_request_takes_for_ever(latency):
     assert latency(FAILED) == inf

@@ -16,6 +16,7 @@ from llminfer.basics.percentiles import (
     percentile,
     percentile_row,
     samples_needed,
+    upper_bound,
 )
 
 PERCENTS = (1, 10, 25, 50, 75, 90, 95, 99, 99.9)
@@ -105,7 +106,7 @@ def test_failures_sit_at_the_upper_end():
 def test_too_few_times_are_refused_with_what_it_takes_and_what_can_be_said():
     with pytest.raises(ValueError, match=r"p99 refused: n = 100, and 368 are needed to bound it with 95% confidence"):
         percentile(np.ones(100), 99)
-    with pytest.raises(ValueError, match=r"highest with a bound is p96.4"):
+    with pytest.raises(ValueError, match=r"\(299 from above only\); highest with bounds is p96.4"):
         percentile(np.ones(100), 99)
     with pytest.raises(ValueError, match=r"p50 refused: n = 0, and 6 are needed"):
         percentile([], 50)
@@ -118,6 +119,24 @@ def test_a_row_gives_what_it_can_and_says_why_it_gives_no_more():
     assert str(row[0]).startswith("p50 1495 ms (95% between ")
     assert all(isinstance(cell, Percentile) for cell in percentile_row(np.ones(368)))
     assert isinstance(percentile_row(np.ones(367))[-1], Refusal)
+
+
+def test_a_bound_from_above_takes_299_times_for_p99():
+    """With 299 times it is the largest of them."""
+    times = np.arange(1.0, 300.0)
+    assert upper_bound(times, 99) == 299
+    with pytest.raises(ValueError, match="no bound of p99 with 95% confidence: it takes 299 times, got 298"):
+        upper_bound(times[1:], 99)
+
+
+@given(st.integers(59, 3000), st.sampled_from([50, 90, 95]), st.sampled_from([0.8, 0.95]))
+def test_a_bound_from_above_is_the_lowest_that_holds(samples, percent, confidence):
+    rank = upper_bound(np.arange(1.0, samples + 1.0), percent, confidence)
+    count = scipy.stats.binom(samples, percent / 100)
+    assert count.cdf(rank - 1) >= confidence - 1e-9
+    assert count.cdf(rank - 2) < confidence + 1e-9
+    if samples >= samples_needed(percent, confidence):
+        assert rank <= interval_ranks(samples, percent, confidence)[1]
 
 
 def test_times_that_are_not_numbers_are_refused():

@@ -7,14 +7,14 @@ import pytest
 
 from llminfer.basics import tool_definitions as tools
 from llminfer.basics.request_traces import Chunk, RequestTrace
-from llminfer.basics.tool_definitions import TOOLS, readings
+from llminfer.basics.tool_definitions import TOOLS, tool_readings
 
 # Send 0, first chunk of 3 tokens at 0.5 s, then one token every 0.25 s up to 2.5 s: N = 11.
 WORKED = RequestTrace(0.0, 0.0, (Chunk(0.5, 3), *(Chunk(0.5 + 0.25 * i) for i in range(1, 9))), 2.5)
 
 
 def by_tool(trace: RequestTrace) -> dict:
-    return dict(zip(TOOLS, readings(trace), strict=True))
+    return dict(zip(TOOLS, tool_readings(trace), strict=True))
 
 
 def milliseconds(seconds: float) -> float:
@@ -121,7 +121,7 @@ def test_splitting_a_chunk_in_two_changes_only_the_tools_that_count_chunks():
 @pytest.mark.parametrize("by", [-0.5, 1024.0])
 def test_when_the_clock_began_does_not_matter(by):
     chunks = tuple(replace(chunk, time_s=chunk.time_s + by) for chunk in DETAILED.chunks)
-    assert readings(RequestTrace(by, 1.0 + by, chunks, 8.0 + by)) == readings(DETAILED)
+    assert tool_readings(RequestTrace(by, 1.0 + by, chunks, 8.0 + by)) == tool_readings(DETAILED)
 
 
 def test_an_answer_of_which_nothing_shows_has_values_only_where_tokens_are_counted():
@@ -137,4 +137,4 @@ def test_an_answer_of_which_nothing_shows_has_values_only_where_tokens_are_count
 )
 def test_a_failed_request_is_measured_by_none_of_them(trace, why):
     with pytest.raises(ValueError, match=f"this request failed \\({why}\\)"):
-        readings(trace)
+        tool_readings(trace)
