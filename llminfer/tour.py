@@ -27,8 +27,8 @@ from llminfer.basics.transformer import Transformer
 from llminfer.core.cost import Cost
 from llminfer.core.measurement import MeasuredDevice, measure_device
 
-PROMPT = "This module provides"
-SAMPLING = SamplingParams(temperature=0.6, seed=3, max_tokens=64)
+PROMPT = '"""Tools for reading and writing'
+SAMPLING = SamplingParams(temperature=0.5, seed=2, max_tokens=64)
 PATIENCE_S = 8.0  # on a very slow machine the text ends early
 
 

@@ -3,8 +3,10 @@
 Kernel files are left out, because a jitted kernel must reach Triton as it was written.
 """
 
+import importlib.util
 import os
 import pkgutil
+import re
 from pathlib import Path
 
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -25,3 +27,17 @@ def reference_modules() -> list[str]:
 # the checker by its dotted name, so the configured one is given a name.
 beartype.with_numeric_tower = beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))
 install_import_hook(reference_modules(), "beartype.with_numeric_tower")
+
+NEEDS_TORCH = re.compile(r"^\s*(from|import) (torch|triton|transformers)\b|_(torch|triton)\b", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """A NumPy-only install leaves out the files that test kernels, or hold something against torch or transformers."""
+    if importlib.util.find_spec("torch") or collection_path.suffix != ".py" or collection_path.name == "conftest.py":
+        return None
+    return True if NEEDS_TORCH.search(collection_path.read_text(encoding="utf-8")) else None
+
+
+def pytest_report_header() -> str | None:
+    """Say so, lest a green run be taken for more than it is."""
+    return None if importlib.util.find_spec("torch") else "torch is not installed: tests that need it are left out"

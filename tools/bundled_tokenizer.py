@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import tiktoken
-from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
 END_OF_TEXT = "<|endoftext|>"
 
@@ -38,11 +38,17 @@ def train_tokenizer(texts: Iterable[str], vocab_size: int) -> Tokenizer:
     )
     tokenizer.train_from_iterator(texts, trainer)
     tokenizer.add_special_tokens([END_OF_TEXT])
+    tokenizer.post_processor = _starts_every_text(tokenizer.token_to_id(END_OF_TEXT))
     if tokenizer.get_vocab_size() != vocab_size:
         raise ValueError(
             f"the text gives only {tokenizer.get_vocab_size()} tokens, asked for {vocab_size}; use a smaller vocabulary"
         )
     return tokenizer
+
+
+def _starts_every_text(token: int) -> processors.TemplateProcessing:
+    """What `tiny` expects in front of a text, as in training every document followed the end of another."""
+    return processors.TemplateProcessing(single=f"{END_OF_TEXT} $A", special_tokens=[(END_OF_TEXT, token)])
 
 
 def as_tiktoken(tokenizer_json: Path) -> tiktoken.Encoding:

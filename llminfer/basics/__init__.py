@@ -5,7 +5,8 @@ Text to ids and back: `tokenization`, `chat_templates`. The model: `config`, `tr
 (`norms`, `rotary`, `activations`, `probabilities`, `embeddings`, `projections`), `memory`, `weights` and `experts`.
 Models as numbers: `presets`, `parameters`, then what a step costs, `steps`, and how long it takes at best, `rooflines`.
 Models as files: `checkpoints`, `hugging_face`, `gguf_files`, `block_codecs`, `fetching`. A file that ends in `_triton`
-is the kernel of the file beside it.
+is the kernel of the file beside it. What a user feels: `request_traces`, `latencies`, `throughputs`, `percentiles`,
+`service_levels`, and what seven tools make of the same trace, `tool_definitions`.
 """
 
 from llminfer.core.public_names import Section, lazily
@@ -98,6 +99,57 @@ SECTIONS = (
             "step_time": "rooflines",
             "decode_ceiling": "rooflines",
             "max_batch": "rooflines",
+        },
+    ),
+    Section(
+        "3.1.5",
+        "The memory hierarchy",
+        {
+            "MemoryLevel": "memory_hierarchy",
+            "memory_levels": "memory_hierarchy",
+            "layer_weight_bytes": "memory_hierarchy",
+            "Crossing": "memory_hierarchy",
+            "layer_crossings": "memory_hierarchy",
+            "draw_crossings": "memory_hierarchy",
+        },
+    ),
+    Section(
+        "3.1.8",
+        "Latency",
+        {
+            "Chunk": "request_traces",
+            "RequestTrace": "request_traces",
+            "trace_of": "request_traces",
+            "ttft": "latencies",
+            "tpot": "latencies",
+            "itls": "latencies",
+            "mean_itl": "latencies",
+            "pooled_itls": "latencies",
+            "e2e": "latencies",
+            "per_request": "latencies",
+            "dispatch_delay": "latencies",
+            "scheduled_ttft": "latencies",
+            "scheduled_e2e": "latencies",
+            "Throughput": "throughputs",
+            "throughput": "throughputs",
+            "steady_window": "throughputs",
+            "dollars_per_million_tokens": "throughputs",
+            "Slo": "service_levels",
+            "MLPERF_SLOS": "service_levels",
+            "Goodput": "service_levels",
+            "goodput": "service_levels",
+            "Percentile": "percentiles",
+            "Refusal": "percentiles",
+            "percentile": "percentiles",
+            "percentile_row": "percentiles",
+            "upper_bound": "percentiles",
+            "samples_needed": "percentiles",
+            "highest_percent": "percentiles",
+            "interval_ranks": "percentiles",
+            "Tool": "tool_definitions",
+            "ToolReading": "tool_definitions",
+            "TOOLS": "tool_definitions",
+            "tool_readings": "tool_definitions",
         },
     ),
 )
