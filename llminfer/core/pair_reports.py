@@ -43,7 +43,8 @@ class Report:
 
         table = Table(title=escape(self.title), caption=escape("\n".join(self.notes)) or None, caption_justify="left")
         for place, column in enumerate(self.columns):
-            table.add_column(escape(column), justify="left" if place == 0 else "right", overflow="fold")
+            justify = "left" if place == 0 else "right"
+            table.add_column(escape(column), justify=justify, overflow="fold", no_wrap=place == 0)
         for row in self.rows:
             table.add_row(*map(escape, row))
         return table
@@ -137,7 +138,8 @@ def _bench_report(found: list[Measurement], roof: RoofLike) -> Report:
     devices = list(dict.fromkeys(device for result in found for device in result.predictions))
     rows = [
         (
-            f"{result.pair} {result.shapes}",
+            result.pair,
+            result.shapes,
             result.dtype,
             *(_timed_cell(result, implementation) for implementation in implementations),
             *(_microseconds(result.predictions[device]) for device in devices),
@@ -152,7 +154,7 @@ def _bench_report(found: list[Measurement], roof: RoofLike) -> Report:
     ]
     return Report(
         f"Median time in µs and share of the roof, on {roof.name}",
-        ("pair", "dtype", *implementations, *(f"bound on {device}" for device in devices)),
+        ("pair", "shapes", "dtype", *implementations, *(f"bound on {device}" for device in devices)),
         tuple(rows),
         [result.as_dict() for result in found],
         passed=not above,
