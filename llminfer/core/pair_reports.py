@@ -38,10 +38,12 @@ class Report:
 
     def table(self) -> "Table":
         """The report as a rich table; numbers are aligned right, the notes stand under it."""
+        from rich.box import SIMPLE_HEAD
         from rich.markup import escape
         from rich.table import Table
 
-        table = Table(title=escape(self.title), caption=escape("\n".join(self.notes)) or None, caption_justify="left")
+        notes = escape("\n".join(self.notes))
+        table = Table(title=escape(self.title), caption=notes or None, caption_justify="left", box=SIMPLE_HEAD)
         for place, column in enumerate(self.columns):
             justify = "left" if place == 0 else "right"
             table.add_column(escape(column), justify=justify, overflow="fold", no_wrap=place == 0)
@@ -133,16 +135,15 @@ def compile_report(
 
 
 def _bench_report(found: list[Measurement], roof: RoofLike) -> Report:
-    """Times in microseconds; for what was not timed, nothing."""
+    """Times with their share of the roof; for what was not timed, nothing."""
     implementations = list(dict.fromkeys(timing.implementation for result in found for timing in result.timings))
     devices = list(dict.fromkeys(device for result in found for device in result.predictions))
     rows = [
         (
             result.pair,
-            result.shapes,
             result.dtype,
             *(_timed_cell(result, implementation) for implementation in implementations),
-            *(_microseconds(result.predictions[device]) for device in devices),
+            *(_time(result.predictions[device]) for device in devices),
         )
         for result in found
     ]
@@ -153,22 +154,27 @@ def _bench_report(found: list[Measurement], roof: RoofLike) -> Report:
         if result.above_roof
     ]
     return Report(
-        f"Median time in µs and share of the roof, on {roof.name}",
-        ("pair", "shapes", "dtype", *implementations, *(f"bound on {device}" for device in devices)),
+        f"Median time and share of the roof, on {roof.name}",
+        ("pair", "dtype", *implementations, *(f"bound on {device}" for device in devices)),
         tuple(rows),
         [result.as_dict() for result in found],
         passed=not above,
-        notes=(*dict.fromkeys(notes), *above),
+        notes=(*dict.fromkeys(notes), *(f"{result.pair}: {result.shapes}" for result in found), *above),
     )
 
 
 def _timed_cell(result: Measurement, implementation: str) -> str:
     share = result.share_of_roof(implementation)
-    return _microseconds(result.seconds(implementation)) + (f" ({share:.0%})" if share is not None else "")
+    return _time(result.seconds(implementation)) + (f" {share:.0%}" if share is not None else "")
 
 
-def _microseconds(seconds: float | None) -> str:
-    return "" if seconds is None else f"{seconds * 1e6:,.1f}"
+def _time(seconds: float | None) -> str:
+    """Three digits and the unit that suits them: "762 ms", "15.7 µs"; nothing for None."""
+    if seconds is None:
+        return ""
+    unit, scale = next(((unit, scale) for unit, scale in (("s", 1.0), ("ms", 1e-3)) if seconds >= scale), ("µs", 1e-6))
+    value = seconds / scale
+    return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f} {unit}"
 
 
 def _kernel_names(result: CompileResult) -> tuple[str, ...]:

@@ -71,6 +71,11 @@ def test_a_bench_shows_what_was_measured_and_what_is_only_a_bound(house):
     assert house == ["basics.right", "basics.wrong"]
 
 
+@pytest.mark.parametrize(("seconds", "text"), [(None, ""), (2.5, "2.50 s"), (0.762, "762 ms"), (1.57e-5, "15.7 µs")])
+def test_times_have_three_digits_and_a_unit(seconds, text):
+    assert pair_reports._time(seconds) == text
+
+
 def test_a_bench_with_a_point_above_the_roof_fails(house):
     report = bench_pairs(roof=Roof("a slow one", 1.0, 1.0), predict_on=[])
     assert not report.passed
