@@ -6,7 +6,7 @@ from pathlib import Path
 from llminfer.basics.checkpoints import load_model, load_tokenizer
 from llminfer.basics.continuations import Completion, collect
 from llminfer.basics.generation import stream
-from llminfer.basics.sampling import SamplingParams
+from llminfer.basics.sampling_params import SamplingParams
 from llminfer.basics.tokenization import Tokenizer
 
 

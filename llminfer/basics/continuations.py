@@ -11,8 +11,10 @@ import numpy as np
 from jaxtyping import Float
 
 from llminfer.basics.config import ModelConfig
+from llminfer.basics.logit_processors import process_logits
 from llminfer.basics.probabilities import log_softmax
-from llminfer.basics.sampling import SamplingParams, sample
+from llminfer.basics.sampling import sample
+from llminfer.basics.sampling_params import SamplingParams
 from llminfer.basics.stop_strings import StopStrings
 from llminfer.basics.tokenization import Tokenizer
 from llminfer.core.philox import token_uniform
@@ -65,7 +67,7 @@ class Continuation:
     """A prompt and what has been generated after it.
 
     Noise is keyed by (seed, sequence, position), so tokens depend neither on what else runs nor on how often.
-    Raises ValueError for a prompt or stop ids that do not fit the model.
+    Raises ValueError for a prompt, or for tokens in the params, that do not fit the model.
     """
 
     def __init__(
@@ -81,6 +83,9 @@ class Continuation:
         self.stop_ids = sorted(named if params.stop_ids is None else params.stop_ids)
         self._vocabulary = min(config.vocabulary, tokenizer.vocabulary_size)  # a model may have more rows, as padding
         check_ids("stop_ids", self.stop_ids, self._vocabulary)
+        check_ids("logit_bias", list(params.logit_bias), self._vocabulary)
+        for words in params.bad_words:
+            check_ids("bad_words", words, self._vocabulary)
         self.params = params
         self.sequence = sequence
         self.tokens = list(prompt)  # grows
@@ -94,7 +99,7 @@ class Continuation:
         """Choose the next token by the model's logits for it. Raises ValueError once the continuation is finished."""
         if self.finish_reason:
             raise ValueError(f"this continuation ended after {len(self.tokens)} tokens ({self.finish_reason})")
-        logits = logits[: self._vocabulary].copy()  # without padding rows; processors may write into it
+        logits = logits[: self._vocabulary]  # without the rows that only pad
         logprobs = log_softmax(logits)  # [V]
         token = self._choose(logits)
         self.tokens.append(token)
@@ -107,14 +112,13 @@ class Continuation:
         return len(self.tokens) - self._prompt_length
 
     def _choose(self, logits: Float[np.ndarray, "V"]) -> int:
-        if self._generated < self.params.min_tokens:
-            logits[self.stop_ids] = -np.inf
-        for process in self.params.processors:
-            logits = process(self.tokens, logits)
-        if self.params.temperature == 0:
+        params, position = self.params, len(self.tokens)
+        prompt, answer = self.tokens[: self._prompt_length], self.tokens[self._prompt_length :]
+        banned = self.stop_ids if len(answer) < params.min_tokens else ()
+        logits = process_logits(logits, params, prompt, answer, banned)
+        if params.temperature == 0:
             return sample(logits, 0)
-        noise = token_uniform(self.params.seed, self.sequence, position=len(self.tokens), vocabulary=len(logits))
-        return sample(logits, self.params.temperature, noise)
+        return sample(logits, 1, token_uniform(params.seed, self.sequence, position, len(logits)))
 
     def _show(self, token: int) -> str:
         """The text to show after this token; finds out whether it is the last one."""

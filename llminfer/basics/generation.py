@@ -1,7 +1,7 @@
 """The loop: the model scores the next token, one is chosen, it joins the text, and the model is asked again.
 
 `generate` is that loop and nothing else. `stream` is the same loop with what users ask for around it: a cache,
-sampling, reasons to stop, text as it comes, probabilities.
+sampling, reasons to stop, text as it comes, probabilities. `stream_many` runs it for several texts of one prompt.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from llminfer.basics.config import ModelConfig
 from llminfer.basics.continuations import Continuation, GeneratedToken, check_prompt
 from llminfer.basics.memory import Cache, NoCache, View
-from llminfer.basics.sampling import SamplingParams
+from llminfer.basics.sampling_params import SamplingParams
 from llminfer.basics.tokenization import Tokenizer
 
 
@@ -67,21 +67,56 @@ def stream(
     Raises ValueError, already at the call, for a prompt or params that do not fit the model or the cache.
     Book section 3.1.1.
     """
-    continuation = Continuation(model.config, tokenizer, prompt, params or SamplingParams(), sequence)
+    params = params or SamplingParams()
+    if params.n > 1:
+        raise ValueError(f"stream gives one text, and n is {params.n}; stream_many gives them all")
+    tokens = stream_many(model, tokenizer, prompt, params, cache=cache, sequence=sequence)
+    return (token for _, token in tokens)
+
+
+def stream_many(
+    model: LanguageModel,
+    tokenizer: Tokenizer,
+    prompt: Sequence[int],
+    params: SamplingParams,
+    *,
+    cache: Cache | None = None,
+    sequence: int = 0,
+) -> Iterator[tuple[int, GeneratedToken]]:
+    """Draw `params.n` texts after one prompt at once: pairs of a text's number, from 0, and its next token.
+
+    A step is one forward pass for all texts that have not ended: their tokens lie one after another on the flat axis.
+    Text i is sequence `sequence` + i in the cache and in the noise, so it is the text that `stream` gives for that
+    sequence. Each of them computes the prompt; a cache that can fork would need it only once.
+    Raises as `stream` does. Book section 3.1.6.
+    """
     memory = NoCache(model.config) if cache is None else cache
+    continuations = [Continuation(model.config, tokenizer, prompt, params, sequence + i) for i in range(params.n)]
+    for continuation in continuations:
+        _check_room(memory, continuation.sequence, prompt)
+    return _turns(model, memory, continuations)
+
+
+def _turns(
+    model: LanguageModel, memory: Cache, continuations: Sequence[Continuation]
+) -> Iterator[tuple[int, GeneratedToken]]:
+    while running := [(i, c) for i, c in enumerate(continuations) if c.finish_reason is None]:
+        sequences = [c.sequence for _, c in running]
+        stored = [memory.length(s) for s in sequences]
+        lengths = [len(c.tokens) - n for (_, c), n in zip(running, stored, strict=True)]  # what the memory lacks
+        tokens = np.concatenate([c.tokens[n:] for (_, c), n in zip(running, stored, strict=True)])  # [T]
+        positions = np.concatenate([np.arange(n, n + new) for n, new in zip(stored, lengths, strict=True)])  # [T]
+        view = memory.step(sequences, lengths)
+        hidden = model.hidden(tokens, positions, view)  # [T] -> [T, D]
+        view.commit()
+        logits = model.head(hidden[np.cumsum(lengths) - 1])  # [R, D] -> [R, V], of each text's last token
+        for (i, continuation), row in zip(running, logits, strict=True):
+            yield i, continuation.accept(row)
+
+
+def _check_room(memory: Cache, sequence: int, prompt: Sequence[int]) -> None:
     if memory.length(sequence) >= len(prompt):
         raise ValueError(
             f"the cache holds {memory.length(sequence)} tokens of sequence {sequence}, the prompt has {len(prompt)}, "
             "and at least one must be left to compute; free the sequence, or choose another one"
         )
-    return _turns(model, memory, continuation)
-
-
-def _turns(model: LanguageModel, memory: Cache, continuation: Continuation) -> Iterator[GeneratedToken]:
-    sequence, tokens = continuation.sequence, continuation.tokens
-    while continuation.finish_reason is None:
-        positions = np.arange(memory.length(sequence), len(tokens))  # [T], of the tokens that the memory lacks
-        view = memory.step([sequence], [len(positions)])
-        hidden = model.hidden(np.array(tokens)[positions], positions, view)  # [T] -> [T, D]
-        view.commit()
-        yield continuation.accept(model.head(hidden[-1:])[0])  # [1, D] -> [1, V] -> [V]

@@ -1,57 +1,16 @@
 """From logits to a token: the largest, or a draw from the softmax at some temperature.
 
 A draw takes its noise as an argument (`core.philox.token_uniform`) and keeps no state, so whoever asks again for the
-same seed, sequence and position gets the same token.
+same seed, sequence and position gets the same token. What else a request may ask for is in `logit_processors`.
 """
-
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 
+from llminfer.basics.sampling_params import SamplingParams as SamplingParams  # known by this address too
+from llminfer.basics.sampling_params import check_temperature
+
 HALF_STEP = 2.0**-32  # uniforms lie on a grid of 2**-31; from its middle they are never 0
-
-LogitsProcessor = Callable[[Sequence[int], np.ndarray], np.ndarray]
-"""(prompt and tokens so far, logits [V]) -> logits [V]: a rule that bends or masks what may come next."""
-
-
-@dataclass(frozen=True)
-class SamplingParams:
-    """How one request wants its tokens chosen, and when to stop.
-
-    temperature: divides the logits; 0 takes the most probable token.
-    seed:        keys the noise, together with sequence and position.
-    max_tokens:  at most so many; min_tokens: at least so many. Before that, no stop id is chosen and no text searched.
-    stop:        strings that end the text and are not part of it.
-    stop_ids:    tokens that end the text; None: those that model and tokenizer name.
-    logprobs:    how many of the most probable tokens to report at each position.
-    processors:  applied to the logits in this order, before the temperature.
-
-    Raises ValueError on construction for values that cannot be meant. Book section 3.1.1.
-    """
-
-    temperature: float = 0.0
-    seed: int = 0
-    max_tokens: int = 128
-    min_tokens: int = 0
-    stop: tuple[str, ...] = ()
-    stop_ids: frozenset[int] | None = None
-    logprobs: int = 0
-    processors: tuple[LogitsProcessor, ...] = ()
-
-    def __post_init__(self) -> None:
-        check_temperature(self.temperature)
-        if self.max_tokens < 1:
-            raise ValueError(f"max_tokens must be at least 1, got {self.max_tokens}")
-        if not 0 <= self.min_tokens <= self.max_tokens:
-            raise ValueError(f"min_tokens must lie in 0..{self.max_tokens} (max_tokens), got {self.min_tokens}")
-        if isinstance(self.stop, str):
-            raise TypeError(f"stop is a tuple of strings, got the string {self.stop!r}; write ({self.stop!r},)")
-        if "" in self.stop:
-            raise ValueError(f"a stop string needs at least one character, got {self.stop}")
-        if self.logprobs < 0:
-            raise ValueError(f"logprobs must be at least 0, got {self.logprobs}")
 
 
 def sample(logits: Float[np.ndarray, "V"], temperature: float, uniform: Float[np.ndarray, "V"] | None = None) -> int:
@@ -64,18 +23,28 @@ def sample(logits: Float[np.ndarray, "V"], temperature: float, uniform: Float[np
     Sources: Gumbel 1954; Maddison, Tarlow and Minka 2014, section 2. Book section 3.1.1.
     """
     check_temperature(temperature)
-    peak = np.max(logits)
-    if not np.isfinite(peak):
-        raise ValueError(f"the largest logit is {peak}, expected a finite one; every token is masked, or a NaN came in")
     if temperature == 0:
+        finite_peak(logits)
         return int(np.argmax(logits))
     if uniform is None:
         raise ValueError(
             f"temperature {temperature} draws at random and needs a uniform number per token; 0 needs none"
         )
+    return int(np.argmax(apply_temperature(logits, temperature) + gumbel(uniform)))
+
+
+def apply_temperature(logits: Float[np.ndarray, "V"], temperature: float) -> Float[np.ndarray, "V"]:
+    """Logits divided by a temperature above 0, in float64, shifted so that the largest is 0.
+
+    The shift changes no probability and keeps tiny temperatures from overflowing.
+    Raises ValueError for a temperature of 0, negative, infinite or NaN, and for logits without a finite largest.
+    Source: Ackley, Hinton and Sejnowski 1985, eq. 5. Book section 3.1.6.
+    """
+    check_temperature(temperature)
+    if temperature == 0:
+        raise ValueError("nothing can be divided by temperature 0; take the largest logit instead")
     with np.errstate(over="ignore"):  # a tiny temperature sends all but the largest to -inf, as it should
-        scaled = (logits.astype(np.float64) - peak) / temperature  # [V], at most 0
-    return int(np.argmax(scaled + gumbel(uniform)))
+        return (logits.astype(np.float64) - finite_peak(logits)) / temperature  # [V], at most 0
 
 
 def gumbel(uniform: Float[np.ndarray, "V"]) -> Float[np.ndarray, "V"]:
@@ -86,7 +55,9 @@ def gumbel(uniform: Float[np.ndarray, "V"]) -> Float[np.ndarray, "V"]:
     return -np.log(-np.log1p(-(uniform.astype(np.float64) + HALF_STEP)))  # [V]
 
 
-def check_temperature(temperature: float) -> None:
-    """Raise ValueError if nothing can be drawn at this temperature."""
-    if not 0 <= temperature < np.inf:
-        raise ValueError(f"temperature must be a finite number of at least 0 (0: greedy), got {temperature}")
+def finite_peak(logits: Float[np.ndarray, "V"]) -> float:
+    """The largest logit. Raises ValueError unless it is finite."""
+    peak = float(np.max(logits))
+    if not np.isfinite(peak):
+        raise ValueError(f"the largest logit is {peak}, expected a finite one; every token is masked, or a NaN came in")
+    return peak

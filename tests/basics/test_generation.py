@@ -22,7 +22,7 @@ from llminfer.basics.memory import NoCache, attend, causal
 from llminfer.basics.parameters import weight_shapes
 from llminfer.basics.pretokenizers import GPT2
 from llminfer.basics.probabilities import log_softmax, softmax
-from llminfer.basics.sampling import SamplingParams
+from llminfer.basics.sampling_params import SamplingParams
 from llminfer.basics.tokenization import Tokenizer
 from llminfer.basics.transformer import Transformer
 
