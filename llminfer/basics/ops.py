@@ -11,7 +11,7 @@ from llminfer.basics.embeddings import embed
 from llminfer.basics.norms import layernorm, rmsnorm, rmsnorm_residual
 from llminfer.basics.probabilities import softmax
 from llminfer.basics.projections import matvec
-from llminfer.basics.rotary import rope
+from llminfer.basics.rotary import rope, rotation
 
 __all__ = [
     "asarray",
@@ -24,6 +24,7 @@ __all__ = [
     "rmsnorm",
     "rmsnorm_residual",
     "rope",
+    "rotation",
     "softmax",
     "swiglu",
     "swiglu_clamped",

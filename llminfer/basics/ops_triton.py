@@ -10,7 +10,7 @@ from llminfer.basics.embeddings_triton import embed
 from llminfer.basics.norms_triton import layernorm, rmsnorm, rmsnorm_residual
 from llminfer.basics.probabilities_triton import softmax
 from llminfer.basics.projections_triton import matvec
-from llminfer.basics.rotary_triton import rope
+from llminfer.basics.rotary_triton import rope, rotation
 from llminfer.core.triton_environment import DEVICE
 
 asarray = partial(torch.asarray, device=DEVICE)
@@ -26,6 +26,7 @@ __all__ = [
     "rmsnorm",
     "rmsnorm_residual",
     "rope",
+    "rotation",
     "softmax",
     "swiglu",
     "swiglu_clamped",

@@ -6,6 +6,7 @@ interleaved (element 2i with 2i + 1: the paper, and DeepSeek). A checkpoint fits
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -77,19 +78,36 @@ def rope(
 ) -> Float[np.ndarray, "T H E"]:
     """Turn the first 2 * pairs elements of every head by position * frequency; the others pass unchanged.
 
-    `attention_factor` (yarn) multiplies the turned elements. Raises ValueError for no pairs or more than fit a head.
-    Angles and their sines are computed in float64 whatever the dtype of `x`: at position 1,000,000 a float32 angle is
-    off by up to 0.03 radians. They are rounded to the dtype of `x` once, then everything stays in it.
-    Source: Su et al. 2021, eq. 34. Book section 3.1.2.
+    `attention_factor` (yarn) multiplies the turned elements. Raises ValueError if a head is narrower than 2 * pairs.
+    Source: Su et al. 2021, eq. 34.
     """
-    first, second = pair_slices(x.shape[-1], len(frequencies), interleaved)
+    return rotation(positions, frequencies, x.dtype, interleaved, attention_factor)(x)
+
+
+def rotation(
+    positions: Int[np.ndarray, "T"],
+    frequencies: Float[np.ndarray, "pairs"],
+    dtype: np.dtype,
+    interleaved: bool = False,
+    attention_factor: float = 1.0,
+) -> Callable[[np.ndarray], np.ndarray]:
+    """`rope` as a function of `x` alone, in its dtype: the layers of a step share positions, and so sines and cosines.
+
+    Angles and their sines are computed in float64 whatever the dtype: at position 1,000,000 a float32 angle is off by
+    up to 0.03 radians. They are rounded once, then everything stays in `dtype`.
+    """
     angles = np.multiply(positions[:, None], frequencies, dtype=np.float64)  # [T], [pairs] -> [T, pairs]
-    cos = (attention_factor * np.cos(angles)).astype(x.dtype)[:, None]  # [T, 1, pairs], the same for every head
-    sin = (attention_factor * np.sin(angles)).astype(x.dtype)[:, None]
-    turned = x.copy()  # [T, H, E]
-    turned[..., first] = x[..., first] * cos - x[..., second] * sin
-    turned[..., second] = x[..., second] * cos + x[..., first] * sin
-    return turned
+    cos = (attention_factor * np.cos(angles)).astype(dtype)[:, None]  # [T, 1, pairs], the same for every head
+    sin = (attention_factor * np.sin(angles)).astype(dtype)[:, None]
+
+    def rotate(x: Float[np.ndarray, "T H E"]) -> Float[np.ndarray, "T H E"]:
+        first, second = pair_slices(x.shape[-1], len(frequencies), interleaved)
+        turned = x.copy()
+        turned[..., first] = x[..., first] * cos - x[..., second] * sin
+        turned[..., second] = x[..., second] * cos + x[..., first] * sin
+        return turned
+
+    return rotate
 
 
 def pair_slices(width: int, pairs: int, interleaved: bool) -> tuple[slice, slice]:

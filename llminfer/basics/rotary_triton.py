@@ -1,5 +1,8 @@
 """RoPE in one pass: a program per token turns a tile of its heads by angles it computes itself, so no table is read."""
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import torch
 
@@ -78,6 +81,23 @@ def rope(
         HEADS=HEADS, PAIRS=PAIRS, REST=REST,
     )  # fmt: skip
     return out
+
+
+def rotation(
+    positions: torch.Tensor,
+    frequencies: torch.Tensor,
+    dtype: torch.dtype,
+    interleaved: bool = False,
+    attention_factor: float = 1.0,
+) -> Callable[[torch.Tensor], torch.Tensor]:
+    """`rotation` of the reference. Shares arguments only: a kernel computes angles sooner than it reads them."""
+    return partial(
+        rope,
+        positions=positions,
+        frequencies=frequencies,
+        interleaved=interleaved,
+        attention_factor=attention_factor,
+    )
 
 
 SHAPES = {  # T, H, E, pairs

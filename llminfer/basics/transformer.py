@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from llminfer.basics import ops as numpy_ops
-from llminfer.basics.config import ModelConfig
+from llminfer.basics.config import ModelConfig, RopeSpec
 from llminfer.basics.experts import LoopExperts
 from llminfer.basics.memory import View
 from llminfer.basics.rotary import rope_frequencies
@@ -55,7 +55,8 @@ class Transformer:
         self.weights = checked_weights(config, weights)
         self.layers = [_of_layer(self.weights, layer) for layer in range(config.layers)]
         self.unembedding = self.weights["embedding"].T if config.tied else self.weights["head"]  # [D, V]
-        self.rotations = [_rotation(config, layer, ops) for layer in range(config.layers)]
+        rotations = {spec: _rotation(config, spec, ops) for spec in map(config.rope_of, range(config.layers))}
+        self.rotations = [rotations[config.rope_of(layer)] for layer in range(config.layers)]
         self.experts = {
             layer: experts(config.moe, self.layers[layer], self.activation)
             for layer in range(config.layers)
@@ -102,9 +103,11 @@ class Transformer:
         """Hidden states through some layers, as a later stage of a pipeline does; otherwise as `hidden`."""
         layers = range(self.config.layers) if layers is None else layers
         self._check_run(x, positions, view, taps, layers)
+        # angles once a step: layers with the same RoPE share them
+        rotate = {make: make(positions, dtype=x.dtype) for make in {self.rotations[layer] for layer in layers}}
         after = {}
         for layer in layers:
-            x = self._layer(layer, x, positions, view)  # [T, D]
+            x = self._layer(layer, x, rotate[self.rotations[layer]], view)  # [T, D]
             if layer in taps:
                 after[layer] = x
         return Tapped(x, after) if taps else x
@@ -115,17 +118,17 @@ class Transformer:
         cap = self.config.final_soft_cap
         return cap * self.ops.tanh(logits / cap) if cap else logits
 
-    def _layer(self, layer: int, x: Float[Any, "T D"], positions: Int[Any, "T"], view: View) -> Float[Any, "T D"]:
+    def _layer(self, layer: int, x: Float[Any, "T D"], rotate: Callable, view: View) -> Float[Any, "T D"]:
         """Attention, then feed-forward; each reads the normed stream and adds what it found to the stream."""
         w, post_norms = self.layers[layer], self.config.post_norms
         attention = self._latent_attention if self.config.mla else self._attention
 
-        found = attention(layer, self._norm(x, w, "attention_norm"), positions, view)  # [T, D]
+        found = attention(layer, self._norm(x, w, "attention_norm"), rotate, view)  # [T, D]
         x = x + (self._norm(found, w, "post_attention_norm") if post_norms else found)
         found = self._feed_forward(layer, self._norm(x, w, "feed_forward_norm"))  # [T, D]
         return x + (self._norm(found, w, "post_feed_forward_norm") if post_norms else found)
 
-    def _attention(self, layer: int, h: Float[Any, "T D"], positions: Int[Any, "T"], view: View) -> Float[Any, "T D"]:
+    def _attention(self, layer: int, h: Float[Any, "T D"], rotate: Callable, view: View) -> Float[Any, "T D"]:
         """Grouped-query attention: H query heads, K key/value heads."""
         w, config, ops = self.layers[layer], self.config, self.ops
         T, H, K, E = len(h), config.heads, config.kv_heads, config.head_width
@@ -136,13 +139,11 @@ class Transformer:
             q = ops.rmsnorm(qk[:, :H], w["q_norm"], config.norm_eps)
             k = ops.rmsnorm(qk[:, H:], w["k_norm"], config.norm_eps)
             qk = ops.concatenate([q, k], 1)
-        qk = self.rotations[layer](qk, positions)
+        qk = rotate(qk)
         o = view.attend(layer, qk[:, :H], qk[:, H:], v, w.get("sinks"))  # [T, H, E]
         return _linear(o.reshape(T, H * E), w, "output")  # [T, D]
 
-    def _latent_attention(
-        self, layer: int, h: Float[Any, "T D"], positions: Int[Any, "T"], view: View
-    ) -> Float[Any, "T D"]:
+    def _latent_attention(self, layer: int, h: Float[Any, "T D"], rotate: Callable, view: View) -> Float[Any, "T D"]:
         """MLA, absorbed: k_up is applied to queries and v_up to outputs, so that all heads share one latent a token.
 
         Source: DeepSeek-V2, sections 2.1.2 and 2.1.3.
@@ -157,11 +158,11 @@ class Transformer:
         q = (h_q @ q_up).reshape(T, H, mla.nope_width + mla.rope_width)
         q_nope, q_rope = q[..., : mla.nope_width], q[..., mla.nope_width :]
         q_latent = (q_nope.swapaxes(0, 1) @ w["k_up"]).swapaxes(0, 1)  # [H, T, nope] @ [H, nope, rank] -> [T, H, rank]
-        q = ops.concatenate([q_latent, self.rotations[layer](q_rope, positions)], -1)  # [T, H, rank + rope]
+        q = ops.concatenate([q_latent, rotate(q_rope)], -1)  # [T, H, rank + rope]
 
         kv = h @ w["kv_down"]  # [T, rank + rope]
         latent = ops.rmsnorm(kv[:, :rank], w["kv_latent_norm"], config.norm_eps)[:, None]  # [T, 1, rank]
-        k = ops.concatenate([latent, self.rotations[layer](kv[:, None, rank:], positions)], -1)  # [T, 1, rank + rope]
+        k = ops.concatenate([latent, rotate(kv[:, None, rank:])], -1)  # [T, 1, rank + rope]
 
         o = view.attend(layer, q, k, latent)  # [T, H, rank]
         o = (o.swapaxes(0, 1) @ w["v_up"]).swapaxes(0, 1)  # [H, T, rank] @ [H, rank, value] -> [T, H, value]
@@ -210,13 +211,12 @@ def _of_layer(weights: Mapping[str, Any], layer: int) -> dict[str, Any]:
     return {name.removeprefix(prefix): weight for name, weight in weights.items() if name.startswith(prefix)}
 
 
-def _rotation(config: ModelConfig, layer: int, ops: ModuleType) -> Callable:
-    """(x [T, H, E], positions [T]) -> x rotated as this layer has it; as it was where positions are learned."""
+def _rotation(config: ModelConfig, spec: RopeSpec, ops: ModuleType) -> Callable:
+    """From positions and a dtype to what turns queries and keys; nothing does where positions are learned."""
     if config.positions == "learned":
-        return lambda x, positions: x
-    spec = config.rope_of(layer)
+        return lambda positions, dtype: lambda x: x
     return partial(
-        ops.rope,
+        ops.rotation,
         frequencies=ops.asarray(rope_frequencies(spec, config.rope_width)),
         interleaved=spec.interleaved,
         attention_factor=spec.attention_factor,

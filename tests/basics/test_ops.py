@@ -7,8 +7,8 @@ import pytest
 from llminfer.basics import ops
 
 IDEAS = {
-    "embed", "geglu", "gelu", "layernorm", "matvec", "rmsnorm", "rmsnorm_residual", "rope", "softmax", "swiglu",
-    "swiglu_clamped",
+    "embed", "geglu", "gelu", "layernorm", "matvec", "rmsnorm", "rmsnorm_residual", "rope", "rotation", "softmax",
+    "swiglu", "swiglu_clamped",
 }  # fmt: skip
 ARRAY_FUNCTIONS = {"asarray", "concatenate", "tanh"}  # NumPy's and torch's own
 
