@@ -43,10 +43,16 @@ class Report:
         from rich.table import Table
 
         notes = escape("\n".join(self.notes))
-        table = Table(title=escape(self.title), caption=notes or None, caption_justify="left", box=SIMPLE_HEAD)
+        table = Table(
+            title=escape(self.title),
+            caption=notes or None,
+            caption_justify="left",
+            box=SIMPLE_HEAD,
+            padding=(0, 0, 0, 1),
+        )
         for place, column in enumerate(self.columns):
             justify = "left" if place == 0 else "right"
-            table.add_column(escape(column), justify=justify, overflow="fold", no_wrap=place == 0)
+            table.add_column(escape(column), justify=justify, overflow="fold", no_wrap=place == 0 or column == "dtype")
         for row in self.rows:
             table.add_row(*map(escape, row))
         return table
@@ -73,7 +79,7 @@ def check_pairs(which: str | None = None, tell: Callable[[str], None] = _silent)
             trials = [trial for trial in result.trials if trial.dtype == dtype]
             bad, worst = sum(not trial.passed for trial in trials), result.worst(dtype)
             numbers = (worst.max_error, worst.allowed_error, worst.relative_rms, worst.allowed_rms)
-            verdict = f"{bad} of {len(trials)} failed" if bad else f"{len(trials)} passed"
+            verdict = f"{bad}/{len(trials)} failed" if bad else f"{len(trials)} ok"
             rows.append((pair.name, dtype, *(f"{number:.2g}" for number in numbers), verdict))
         notes += [f"{pair.name}: {trial}" for trial in result.failures[:3]]
         notes += [f"{pair.name}: skipped, {reason}" for reason in result.skipped]
@@ -121,12 +127,15 @@ def compile_report(
     names = dict.fromkeys((result.pair, result.dtype, kernel) for result in results for kernel in _kernel_names(result))
     by_target = {(result.pair, result.target): result for result in results}
     rows = [
-        (f"{pair} {kernel}".strip(), dtype, *(_compiled_cell(by_target[pair, target], kernel) for target in targets))
+        (
+            "\n".join(filter(None, (pair, kernel, dtype))),
+            *(_compiled_cell(by_target[pair, target], kernel) for target in targets),
+        )
         for pair, dtype, kernel in names
     ]
     return Report(
-        "Compiled, not run: registers a thread / bytes of local memory a thread / bytes of shared memory a block",
-        ("kernel", "dtype", *targets),
+        "Compiled, not run: registers / bytes of local memory per thread / bytes of shared memory per block",
+        ("kernel", *targets),
         tuple(rows),
         [result.as_dict() for result in results],
         passed=all(result.passed for result in results),
@@ -140,8 +149,7 @@ def _bench_report(found: list[Measurement], roof: RoofLike) -> Report:
     devices = list(dict.fromkeys(device for result in found for device in result.predictions))
     rows = [
         (
-            result.pair,
-            result.dtype,
+            f"{result.pair}\n{result.dtype}",
             *(_timed_cell(result, implementation) for implementation in implementations),
             *(_time(result.predictions[device]) for device in devices),
         )
@@ -155,7 +163,7 @@ def _bench_report(found: list[Measurement], roof: RoofLike) -> Report:
     ]
     return Report(
         f"Median time and share of the roof, on {roof.name}",
-        ("pair", "dtype", *implementations, *(f"bound on {device}" for device in devices)),
+        ("pair", *implementations, *(f"bound on {device}" for device in devices)),
         tuple(rows),
         [result.as_dict() for result in found],
         passed=not above,
@@ -165,7 +173,7 @@ def _bench_report(found: list[Measurement], roof: RoofLike) -> Report:
 
 def _timed_cell(result: Measurement, implementation: str) -> str:
     share = result.share_of_roof(implementation)
-    return _time(result.seconds(implementation)) + (f" {share:.0%}" if share is not None else "")
+    return _time(result.seconds(implementation)) + (f"\n{share:.0%}" if share is not None else "")
 
 
 def _time(seconds: float | None) -> str:
@@ -186,5 +194,5 @@ def _compiled_cell(result: CompileResult, name: str) -> str:
     if result.error:
         return "error"
     large = " too large" if name in result.too_large else ""
-    forms = [f"{k.registers} / {k.local_bytes} / {k.shared_bytes}{large}" for k in result.kernels if k.name == name]
+    forms = [f"{k.registers}/{k.local_bytes}/{k.shared_bytes}{large}" for k in result.kernels if k.name == name]
     return "\n".join(forms)
