@@ -5,7 +5,7 @@ apart form one class, a column of the table. A call of a recursive rule is one m
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -19,7 +19,7 @@ MAX_POSITIONS = 200_000
 """Characters an expression may have once its repetitions are written out."""
 MAX_STATES = 20_000
 """States a deterministic automaton may have: a table of 4 MB for 50 classes of bytes, built in seconds."""
-MAX_LOOKS = 5_000_000
+MAX_LOOKS = 2_000_000
 """States looked at while sets of them are put together; only ambiguity makes them so many."""
 
 
@@ -57,17 +57,92 @@ class Automaton:
         return bool(self.accepting[state])
 
 
-@dataclass
 class Nfa:
-    """States with edges by bytes (or calls) and edges that cost nothing."""
+    """Thompson's automaton: states with edges by bytes (or calls) and edges that are free.
 
-    edges: list[list[tuple[int, int, int]]] = field(default_factory=list)  # state -> (from byte, to byte, next state)
-    free: list[list[int]] = field(default_factory=list)  # state -> next states
+    edges: state -> (from byte, to byte, next state); a call of a recursive rule is a number from 256 on.
+    free:  state -> next states.
+    """
+
+    def __init__(self, rules: Mapping[str, Expression], calls: Mapping[str, int]) -> None:
+        self.rules = rules
+        self.calls = calls
+        self.edges: list[list[tuple[int, int, int]]] = []
+        self.free: list[list[int]] = []
 
     def state(self) -> int:
+        """A new state."""
         self.edges.append([])
         self.free.append([])
         return len(self.edges) - 1
+
+    def build(self, item: Expression, begin: int) -> int:
+        """Add what `item` matches behind the state `begin`; returns the state behind it."""
+        match item:
+            case Characters(ranges):
+                return self._characters(ranges, begin)
+            case Sequence(parts):
+                for part in parts:
+                    begin = self.build(part, begin)
+                return begin
+            case Choice(options):
+                end = self.state()
+                for option in options:
+                    self.free[self.build(option, begin)].append(end)
+                return end
+            case Repeat(inner, minimum, maximum):
+                return self._repeat(inner, minimum, maximum, begin)
+            case Separated(items, separator):
+                return self._separated(items, separator, begin)
+            case Rule(name) if name in self.calls:
+                end = self.state()
+                self.edges[begin].append((self.calls[name], self.calls[name], end))
+                return end
+            case Rule(name):
+                return self.build(self.rules[name], begin)
+
+    def _characters(self, ranges: Ranges, begin: int) -> int:
+        """Forms with the same last bytes share the states before them."""
+        end = self.state()
+        before: dict[tuple, int] = {(): end}  # the byte ranges still to come -> the state they come behind
+        for places in utf8_forms(ranges):
+            for start in range(len(places) - 1, 0, -1):
+                if places[start:] not in before:
+                    before[places[start:]] = self.state()
+                    self.edges[before[places[start:]]].append((*places[start], before[places[start + 1 :]]))
+            self.edges[begin].append((*places[0], before[places[1:]]))
+        return end
+
+    def _repeat(self, item: Expression, minimum: int, maximum: int | None, begin: int) -> int:
+        for _ in range(minimum):
+            begin = self.build(item, begin)
+        end = self.state()
+        self.free[begin].append(end)
+        if maximum is None:
+            inside = self.state()
+            self.free[begin].append(inside)
+            self.free[self.build(item, inside)] += [inside, end]
+        for _ in range((maximum or 0) - minimum):
+            begin = self.build(item, begin)
+            self.free[begin].append(end)
+        return end
+
+    def _separated(self, items: tuple[tuple[Expression, bool], ...], separator: Expression, begin: int) -> int:
+        """Two tracks side by side: nothing there yet, and something there, so that a separator must come first."""
+        none_yet, some = begin, self.state()
+        for item, may_be_left_out in items:
+            before, none_after, some_after = self.state(), self.state(), self.state()
+            self.free[none_yet].append(before)
+            self.free[self.build(separator, some)].append(before)
+            self.free[self.build(item, before)].append(some_after)
+            if may_be_left_out:
+                self.free[none_yet].append(none_after)
+                self.free[some].append(some_after)
+            none_yet, some = none_after, some_after
+        end = self.state()
+        self.free[none_yet].append(end)
+        self.free[some].append(end)
+        return end
 
 
 def determinise(
@@ -79,14 +154,13 @@ def determinise(
     Sources: Thompson 1968 for the states with free edges; Rabin and Scott 1959, theorem 11, for the sets of them.
     """
     check_size(rules, (start, *recursive), recursive, what)
-    nfa = Nfa()
-    calls = {name: 256 + place for place, name in enumerate(recursive)}
+    nfa = Nfa(rules, {name: 256 + place for place, name in enumerate(recursive)})
     begins, ends = [], set()
     for name in (start, *recursive):
         begins.append(nfa.state())
-        ends.add(_build(nfa, rules[name], begins[-1], rules, calls))
+        ends.add(nfa.build(rules[name], begins[-1]))
     class_of = byte_classes(nfa)
-    columns = np.append(class_of, class_of.max() + 1 + np.arange(len(calls)))  # of each byte and each call
+    columns = np.append(class_of, class_of.max() + 1 + np.arange(len(recursive)))  # of each byte and each call
     sets = _Subsets(nfa, ends, columns, what)
     starts = tuple(sets.number({begin}) for begin in begins)
     rows = []
@@ -125,85 +199,6 @@ def check_size(rules: Mapping[str, Expression], names: Collection[str], recursiv
             f"{what} has {positions} characters once its repetitions are written out; the bound is {MAX_POSITIONS}: "
             "use smaller counts, or * and + in their place"
         )
-
-
-def _build(nfa: Nfa, item: Expression, begin: int, rules: Mapping[str, Expression], calls: Mapping[str, int]) -> int:
-    """Add what `item` matches behind the state `begin`; returns the state behind it."""
-
-    def build(inner: Expression, behind: int) -> int:
-        return _build(nfa, inner, behind, rules, calls)
-
-    match item:
-        case Characters(ranges):
-            return _build_characters(nfa, ranges, begin)
-        case Sequence(parts):
-            for part in parts:
-                begin = build(part, begin)
-            return begin
-        case Choice(options):
-            end = nfa.state()
-            for option in options:
-                nfa.free[build(option, begin)].append(end)
-            return end
-        case Repeat(inner, minimum, maximum):
-            return _build_repeat(nfa, inner, minimum, maximum, begin, build)
-        case Separated(items, separator):
-            return _build_separated(nfa, items, separator, begin, build)
-        case Rule(name) if name in calls:
-            end = nfa.state()
-            nfa.edges[begin].append((calls[name], calls[name], end))
-            return end
-        case Rule(name):
-            return build(rules[name], begin)
-
-
-def _build_characters(nfa: Nfa, ranges: Ranges, begin: int) -> int:
-    """Forms with the same last bytes share the states before them."""
-    end = nfa.state()
-    before: dict[tuple, int] = {(): end}  # the byte ranges still to come -> the state they come behind
-    for places in utf8_forms(ranges):
-        for start in range(len(places) - 1, 0, -1):
-            if places[start:] not in before:
-                before[places[start:]] = nfa.state()
-                nfa.edges[before[places[start:]]].append((*places[start], before[places[start + 1 :]]))
-        nfa.edges[begin].append((*places[0], before[places[1:]]))
-    return end
-
-
-def _build_repeat(nfa: Nfa, item, minimum: int, maximum: int | None, begin: int, build) -> int:
-    for _ in range(minimum):
-        begin = build(item, begin)
-    end = nfa.state()
-    nfa.free[begin].append(end)
-    if maximum is None:
-        inside = nfa.state()
-        nfa.free[begin].append(inside)
-        after = build(item, inside)
-        nfa.free[after] += [inside, end]
-    for _ in range((maximum or 0) - minimum):
-        begin = build(item, begin)
-        nfa.free[begin].append(end)
-    return end
-
-
-def _build_separated(nfa: Nfa, items, separator, begin: int, build) -> int:
-    """Two tracks side by side: nothing there yet, and something there, so that a separator must come first."""
-    none_yet, some = begin, nfa.state()
-    for item, may_be_left_out in items:
-        before = nfa.state()
-        nfa.free[none_yet].append(before)
-        nfa.free[build(separator, some)].append(before)
-        after = build(item, before)
-        none_after, some_after = nfa.state(), nfa.state()
-        nfa.free[after].append(some_after)
-        if may_be_left_out:
-            nfa.free[none_yet].append(none_after)
-            nfa.free[some].append(some_after)
-        none_yet, some = none_after, some_after
-    end = nfa.state()
-    nfa.free[none_yet].append(end)
-    nfa.free[some].append(end)
-    return end
 
 
 def byte_classes(nfa: Nfa) -> Int[np.ndarray, "256"]:

@@ -6,7 +6,7 @@
     word   ::= 'a' #x62 [^a-z\\n] .           literals in either quotes, a code point, a class, any character but \\n
 
 Literals and classes know the escapes of `regular_expressions`, in literals also of their quotes. A comment is
-`/* ... */`, or what follows a `#` that begins no code point, to the end of the line. A name is letters, digits, - and _.
+`/* ... */`, or what follows a `#` that begins no code point, to the line's end. Names are letters, digits, - and _.
 A rule ends where the next `name ::=` begins. The text begins with the rule `root`, or with the first one.
 W3C's subtraction (`A - B`) is refused by name.
 """
@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from llminfer.basics.expressions import Characters, Choice, Expression, Repeat, Rule, Sequence
+from llminfer.basics.expressions import Choice, Expression, Repeat, Rule, Sequence
 from llminfer.basics.regular_expressions import MAX_NESTING, parse_regular_expression
 
 TOKEN = re.compile(
