@@ -10,7 +10,7 @@ _BYTES_OF_SIZE = {1: np.uint8, 2: np.uint16}
 def to_torch(array: np.ndarray, device: str = "cpu") -> torch.Tensor:
     """A tensor on `device` with the bytes, shape and dtype of `array` (ml_dtypes' bfloat16 and float8 included)."""
     array = np.ascontiguousarray(array).reshape(array.shape)  # ascontiguousarray makes a row of a scalar
-    if array.dtype.kind == "V":  # ml_dtypes, unknown to torch.from_numpy
+    if _is_of_ml_dtypes(array.dtype.name):  # unknown to torch.from_numpy
         raw = torch.from_numpy(array.view(_BYTES_OF_SIZE[array.dtype.itemsize]).copy())
         return raw.view(getattr(torch, array.dtype.name)).to(device)
     return torch.from_numpy(array.copy()).to(device)
@@ -20,7 +20,7 @@ def to_numpy(tensor: torch.Tensor) -> np.ndarray:
     """The array with the bytes, shape and dtype of `tensor`."""
     name = dtype_name(tensor)
     tensor = tensor.detach().cpu().contiguous()
-    if hasattr(ml_dtypes, name) and not hasattr(np, name):
+    if _is_of_ml_dtypes(name):
         raw = tensor.view(torch.uint8 if tensor.itemsize == 1 else torch.uint16)
         return raw.numpy().view(getattr(ml_dtypes, name))
     return tensor.numpy()
@@ -29,3 +29,7 @@ def to_numpy(tensor: torch.Tensor) -> np.ndarray:
 def dtype_name(tensor: torch.Tensor) -> str:
     """ "bfloat16" for torch.bfloat16: the names are NumPy's and ml_dtypes' too."""
     return str(tensor.dtype).removeprefix("torch.")
+
+
+def _is_of_ml_dtypes(name: str) -> bool:
+    return hasattr(ml_dtypes, name) and not hasattr(np, name)
