@@ -62,8 +62,12 @@ def softmax_cases(rng: np.random.Generator, size: str, dtype: str) -> list[dict]
 
 
 def _scores(rng: np.random.Generator, shape: tuple[int, int], dtype: str) -> np.ndarray:
-    """Random scores, every seventh masked; in the last of several rows all but the last score."""
+    """Random scores, every seventh masked; in the last of several rows all but the last score.
+
+    The first row lies far below zero, where a maximum that started from 0 would leave nothing of the sum.
+    """
     x = rng.standard_normal(shape, np.float32)
+    x[0] -= 300.0
     x[:, :-1:7] = -np.inf
     x[1:][-1:, :-1] = -np.inf
     return x.astype(dtype)
