@@ -1,0 +1,46 @@
+"""What tests of all chapters need: the text as a reader sees it, and the numbers in it that nobody recomputed."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def prose(path: Path) -> str:
+    """The sentences and tables of a chapter on one line, without code, links, tags and the numbers of headings."""
+    text = path.read_text(encoding="utf-8")
+    text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^(#+ [\d.]*|\d+\. )", "", text, flags=re.MULTILINE)
+    text = re.sub(r"(!?\[[^\]]*\])\([^)]*\)", r"\1", text)
+    return " ".join(re.sub(r"<[^>]+>", "", text).split())
+
+
+@pytest.fixture(scope="session")
+def read_prose() -> Callable[[Path], str]:
+    return prose
+
+
+@pytest.fixture(scope="session")
+def unproved_numbers() -> Callable[[str, list[str], set[str]], list[str]]:
+    """(text, sentences whose numbers are recomputed, numbers that are given) -> the other numbers, where they stand.
+
+    A number is anything of two digits or more, or with a point or a comma in it; those in names (Llama-3-8B, bfloat16,
+    10⁹) are none.
+    """
+
+    def find(text: str, proved: list[str], given: set[str]) -> list[str]:
+        for sentence in sorted(proved, key=len, reverse=True):
+            text = text.replace(sentence, " … ")
+        text = re.sub(r"\b(chapters? )?3\.\d(\.\d)?\b", "", text)  # references to chapters and sections
+        numbers = re.finditer(r"(?<!\w)\d[\d,]*\.?\d*(?!\w)", text)
+        found = [(number.group().strip(",."), number.start()) for number in numbers]
+        return [
+            f"{number} in: {text[max(at - 40, 0) : at + 40]}"
+            for number, at in found
+            if number not in given and (len(number) > 1)
+        ]
+
+    return find
