@@ -74,14 +74,14 @@ class Constraint:
 
     def forced_bytes(self) -> bytes:
         """The bytes that are the only way on, up to where there is a choice or the text may end."""
-        pushdown, configuration, text = self.grammar.pushdown, self._configuration, bytearray()
+        pushdown, configuration, text = self.grammar.pushdown, self._configuration, b""
         while not self.ended and not pushdown.may_end(configuration):
             following = pushdown.next_bytes(configuration)
             if len(following) != 1:
                 break
-            text.append(following[0])
+            text += following.astype(np.uint8).tobytes()
             configuration = pushdown.after(configuration, text[-1:])
-        return bytes(text)
+        return text
 
     def forced(self) -> list[int]:
         """Tokens that need no model: there is no other way on. Takes none of them; `advance` does.
@@ -92,15 +92,16 @@ class Constraint:
         """
         if self.ended:
             return []
+        tokens = self._cut(self.forced_bytes())
+        if tokens:
+            return tokens
         allowed = np.flatnonzero(self.mask())
-        if len(allowed) == 1:
-            return [int(allowed[0])]
-        text = self.forced_bytes()
-        try:
-            tokens = self.tokenizer.encode(text.decode())[:-1]
-        except UnicodeDecodeError:  # forced up to the middle of a character
-            return []
-        return tokens if text.startswith(self.tokenizer.decode_bytes(tokens)) else []  # it may normalise
+        return allowed.tolist() if len(allowed) == 1 else []
+
+    def _cut(self, text: bytes) -> list[int]:
+        """The tokens of a text that more will follow, without the last; none for a text the tokenizer changes."""
+        tokens = self.tokenizer.encode(text.decode(errors="ignore"))[:-1]
+        return tokens if text.startswith(self.tokenizer.decode_bytes(tokens)) else []
 
     def _name(self, token: int) -> str:
         known = 0 <= token < self.tokenizer.vocabulary_size
