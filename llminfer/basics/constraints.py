@@ -26,11 +26,14 @@ class Constraint:
 
     Ordinary tokens are allowed by their bytes. The tokenizer's end-of-text tokens are allowed exactly where the text
     may end; other control tokens never.
-    Raises ValueError if no sequence of tokens of this vocabulary makes a text of the grammar.
+    Raises ValueError if the tokenizer names no end-of-text token, or no sequence of its tokens makes a text of the
+    grammar.
     Source: Willard and Louf 2023. Book section 3.1.7.
     """
 
     def __init__(self, grammar: Grammar, tokenizer: Tokenizer) -> None:
+        if not tokenizer.eos_ids:
+            raise ValueError(f"{tokenizer.name!r} names no end-of-text token (eos_ids), so that no text could end")
         self.grammar = grammar
         self.tokenizer = tokenizer
         self.ended = False  # an end-of-text token was taken

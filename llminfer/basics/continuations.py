@@ -3,7 +3,7 @@
 Knows no model and no cache: whoever runs them, for one text or for a batch, hands in the logits of the next token.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,6 +11,8 @@ import numpy as np
 from jaxtyping import Float
 
 from llminfer.basics.config import ModelConfig
+from llminfer.basics.constraints import Constraint
+from llminfer.basics.grammars import Grammar
 from llminfer.basics.logit_processors import process_logits
 from llminfer.basics.probabilities import log_softmax
 from llminfer.basics.sampling import sample
@@ -28,7 +30,8 @@ class GeneratedToken:
     """One token, and what became certain with it.
 
     text:          what can be shown since the token before; may be empty, and never holds half a character.
-    logprob:       log probability in the model's own distribution, before processors and temperature.
+    logprob:       log probability in the model's own distribution, before grammar, processors and temperature; NaN for
+                   a token that a grammar forced, about which the model was not asked.
     top_logprobs:  the most probable tokens with their log probabilities, best first.
     finish_reason: None for all tokens but the last.
     """
@@ -66,7 +69,8 @@ class Completion:
 class Continuation:
     """A prompt and what has been generated after it.
 
-    Noise is keyed by (seed, sequence, position), so tokens depend neither on what else runs nor on how often.
+    Noise is keyed by (seed, sequence, position), so tokens depend neither on what else runs nor on how often. With a
+    grammar the whole of what is generated is one of its texts, unless max_tokens or a stop string cuts it off.
     Raises ValueError for a prompt, or for tokens in the params, that do not fit the model.
     """
 
@@ -77,10 +81,13 @@ class Continuation:
         prompt: Sequence[int],
         params: SamplingParams,
         sequence: int = 0,
+        grammar: Grammar | None = None,
     ) -> None:
         check_prompt(config, prompt)
+        self.constraint = None if grammar is None else Constraint(grammar, tokenizer)
         named = {*config.eos_ids, *tokenizer.eos_ids}
-        self.stop_ids = sorted(named if params.stop_ids is None else params.stop_ids)
+        ending = () if grammar is None else tokenizer.eos_ids  # behind them a grammar allows nothing
+        self.stop_ids = sorted(named if params.stop_ids is None else {*params.stop_ids, *ending})
         self._vocabulary = min(config.vocabulary, tokenizer.vocabulary_size)  # a model may have more rows, as padding
         check_ids("stop_ids", self.stop_ids, self._vocabulary)
         check_ids("logit_bias", list(params.logit_bias), self._vocabulary)
@@ -102,18 +109,31 @@ class Continuation:
         logits = logits[: self._vocabulary]  # without the rows that only pad
         logprobs = log_softmax(logits)  # [V]
         token = self._choose(logits)
-        self.tokens.append(token)
-        text = self._show(token)
-        top = _most_probable(logprobs, self.params.logprobs)
-        return GeneratedToken(token, text, float(logprobs[token]), top, self.finish_reason)
+        return self._take(token, float(logprobs[token]), _most_probable(logprobs, self.params.logprobs))
+
+    def forced(self) -> Iterator[GeneratedToken]:
+        """Take the tokens that the grammar leaves no choice about, as long as there are any; no model is asked."""
+        while self.constraint and self.finish_reason is None and (tokens := self.constraint.forced()):
+            for token in tokens:
+                if self.finish_reason is None:
+                    yield self._take(token, float("nan"), ())
 
     @property
     def _generated(self) -> int:
         return len(self.tokens) - self._prompt_length
 
+    def _take(self, token: int, logprob: float, top: tuple[tuple[int, float], ...]) -> GeneratedToken:
+        if self.constraint:
+            self.constraint.advance(token)
+        self.tokens.append(token)
+        text = self._show(token)
+        return GeneratedToken(token, text, logprob, top, self.finish_reason)
+
     def _choose(self, logits: Float[np.ndarray, "V"]) -> int:
         params, position = self.params, len(self.tokens)
         prompt, answer = self.tokens[: self._prompt_length], self.tokens[self._prompt_length :]
+        if self.constraint:
+            logits = np.where(self.constraint.mask()[: len(logits)], logits, -np.inf)
         banned = self.stop_ids if len(answer) < params.min_tokens else ()
         logits = process_logits(logits, params, prompt, answer, banned)
         if params.temperature == 0:

@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 
 from llminfer.basics.config import ModelConfig
 from llminfer.basics.continuations import Continuation, GeneratedToken, check_prompt
+from llminfer.basics.grammars import Grammar
 from llminfer.basics.memory import Cache, NoCache, View
 from llminfer.basics.sampling_params import SamplingParams
 from llminfer.basics.tokenization import Tokenizer
@@ -59,18 +60,19 @@ def stream(
     *,
     cache: Cache | None = None,
     sequence: int = 0,
+    grammar: Grammar | None = None,
 ) -> Iterator[GeneratedToken]:
     """Generate token by token; the last one says why it is the last. `params` None is `SamplingParams()`: greedy.
 
     `sequence` names the text in the cache and in the noise. What the cache has of it is not computed again, and stays
-    there until the caller frees it.
+    there until the caller frees it. With a `grammar` the answer is one of its texts.
     Raises ValueError, already at the call, for a prompt or params that do not fit the model or the cache.
     Book section 3.1.1.
     """
     params = params or SamplingParams()
     if params.n > 1:
         raise ValueError(f"stream gives one text, and n is {params.n}; stream_many gives them all")
-    tokens = stream_many(model, tokenizer, prompt, params, cache=cache, sequence=sequence)
+    tokens = stream_many(model, tokenizer, prompt, params, cache=cache, sequence=sequence, grammar=grammar)
     return (token for _, token in tokens)
 
 
@@ -82,6 +84,7 @@ def stream_many(
     *,
     cache: Cache | None = None,
     sequence: int = 0,
+    grammar: Grammar | None = None,
 ) -> Iterator[tuple[int, GeneratedToken]]:
     """Draw `params.n` texts after one prompt at once: pairs of a text's number, from 0, and its next token.
 
@@ -91,7 +94,9 @@ def stream_many(
     Raises as `stream` does. Book section 3.1.6.
     """
     memory = NoCache(model.config) if cache is None else cache
-    continuations = [Continuation(model.config, tokenizer, prompt, params, sequence + i) for i in range(params.n)]
+    continuations = [
+        Continuation(model.config, tokenizer, prompt, params, sequence + i, grammar) for i in range(params.n)
+    ]
     for continuation in continuations:
         _check_room(memory, continuation.sequence, prompt)
     return _turns(model, memory, continuations)
@@ -100,7 +105,13 @@ def stream_many(
 def _turns(
     model: LanguageModel, memory: Cache, continuations: Sequence[Continuation]
 ) -> Iterator[tuple[int, GeneratedToken]]:
-    while running := [(i, c) for i, c in enumerate(continuations) if c.finish_reason is None]:
+    while True:
+        for i, continuation in enumerate(continuations):
+            for token in continuation.forced():  # the next forward pass computes them all at once
+                yield i, token
+        running = [(i, c) for i, c in enumerate(continuations) if c.finish_reason is None]
+        if not running:
+            return
         sequences = [c.sequence for _, c in running]
         stored = [memory.length(s) for s in sequences]
         lengths = [len(c.tokens) - n for (_, c), n in zip(running, stored, strict=True)]  # what the memory lacks
