@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from llminfer.basics.checkpoints import load_model
 from llminfer.basics.config import ModelConfig
 from llminfer.basics.continuations import Completion, Continuation, collect
-from llminfer.basics.generation import LanguageModel, generate, stream
+from llminfer.basics.generation import LanguageModel, generate, stream, stream_many
 from llminfer.basics.memory import NoCache, attend, causal
 from llminfer.basics.parameters import weight_shapes
 from llminfer.basics.pretokenizers import GPT2
@@ -194,6 +194,17 @@ class TestMinTokens:
         assert said("a.b.c.", min_tokens=3, stop=(".",)).text == "a.b"
         assert said("a.b.c.", min_tokens=2, stop=(".",)).text == "a"
 
+    def test_the_ban_is_that_of_transformers(self, small):
+        prompt, stop_ids = [1, 2, 3], frozenset(generate(small, [1, 2, 3], 3))  # what it would say first of all
+        ban = transformers.MinNewTokensLengthLogitsProcessor(len(prompt), 4, sorted(stop_ids))
+        expected = list(prompt)
+        for _ in range(4):
+            view = NoCache(SMALL).step([0], [len(expected)])
+            logits = small.head(small.hidden(np.array(expected), np.arange(len(expected)), view)[-1:])
+            expected.append(int(ban(torch.tensor([expected]), torch.tensor(logits)).argmax()))
+        params = SamplingParams(min_tokens=4, max_tokens=4, stop_ids=stop_ids)
+        assert collect(stream(small, TOKENIZER, prompt, params)).ids == expected[3:]
+
     def test_log_probabilities_are_those_without_the_ban(self):
         banned = said("Hi", min_tokens=3, logprobs=1).tokens[2]
         assert banned.id != END
@@ -265,6 +276,51 @@ class TestRandomness:
         assert scipy.stats.chisquare([*observed, 800 - sum(observed)], expected).pvalue > 1e-3
 
 
+class TestManyTexts:
+    params = SamplingParams(temperature=1.0, seed=1, n=3, max_tokens=12, stop_ids=frozenset(range(0, 250, 9)))
+    prompt = (4, 5, 6)
+
+    def texts(self, model: LanguageModel, **options) -> list[Completion]:
+        tokens = list(stream_many(model, TOKENIZER, self.prompt, self.params, **options))
+        return [collect(token for i, token in tokens if i == text) for text in range(self.params.n)]
+
+    def test_each_is_the_text_that_its_sequence_gives_alone(self, small):
+        many = self.texts(small, sequence=7)
+        one = replace(self.params, n=1)
+        for i, text in enumerate(many):
+            alone = collect(stream(small, TOKENIZER, self.prompt, one, sequence=7 + i))
+            assert (text.ids, text.text, text.finish_reason) == (alone.ids, alone.text, alone.finish_reason)
+        assert len({len(text.tokens) for text in many}) > 1  # some end sooner, and the others go on
+
+    def test_a_cache_changes_no_token_and_computes_each_only_once(self, small):
+        cache = ContiguousCache(SMALL)
+        cached = self.texts(small, cache=cache)
+        assert [text.ids for text in cached] == [text.ids for text in self.texts(small)]
+        assert cache.computed == sum(len(self.prompt) + len(text.tokens) - 1 for text in cached)
+
+    def test_a_step_runs_once_for_all_texts(self, small):
+        steps = []
+
+        class Counting(NoCache):
+            def step(self, sequences: Sequence[int], lengths: Sequence[int], parents: None = None):
+                steps.append(list(sequences))
+                return super().step(sequences, lengths, parents)
+
+        longest = max(len(text.tokens) for text in self.texts(small, cache=Counting(SMALL)))
+        assert len(steps) == longest
+        assert steps[0] == [0, 1, 2]
+
+    def test_stream_gives_only_one(self, small):
+        with pytest.raises(ValueError, match="stream gives one text, and n is 3; stream_many gives them all"):
+            stream(small, TOKENIZER, [1], self.params)
+
+    def test_a_sequence_that_the_cache_holds_already_is_named(self, small):
+        cache = ContiguousCache(SMALL)
+        list(stream(small, TOKENIZER, self.prompt, SamplingParams(max_tokens=2), cache=cache, sequence=2))
+        with pytest.raises(ValueError, match="the cache holds 4 tokens of sequence 2, the prompt has 3"):
+            stream_many(small, TOKENIZER, self.prompt, self.params, cache=cache)
+
+
 class ContiguousCache:
     """The smallest cache there is: keys and values of each sequence in one growing array a layer."""
 
@@ -280,26 +336,29 @@ class ContiguousCache:
         self.stored.pop(sequence, None)
 
     def step(self, sequences: Sequence[int], lengths: Sequence[int], parents: None = None) -> "ContiguousView":
-        [sequence], [length] = sequences, lengths
-        self.computed += length
-        return ContiguousView(self, sequence)
+        self.computed += sum(lengths)
+        return ContiguousView(self, sequences, lengths)
 
 
 class ContiguousView:
-    def __init__(self, cache: ContiguousCache, sequence: int) -> None:
-        self.config, self.cache, self.sequence = cache.config, cache, sequence
-        self.new: list[tuple[np.ndarray, np.ndarray]] = []
+    def __init__(self, cache: ContiguousCache, sequences: Sequence[int], lengths: Sequence[int]) -> None:
+        self.config, self.cache, self.sequences = cache.config, cache, sequences
+        self.cuts = np.cumsum(lengths)[:-1]
+        self.new: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {sequence: [] for sequence in sequences}
 
     def attend(self, layer: int, q: np.ndarray, k: np.ndarray, v: np.ndarray, sinks: None = None) -> np.ndarray:
-        if self.sequence in self.cache.stored:
-            old_k, old_v = self.cache.stored[self.sequence][layer]
-            k, v = np.concatenate([old_k, k]), np.concatenate([old_v, v])
-        self.new.append((k, v))
-        spec = self.config.attention(layer)
-        return attend(q, k, v, spec, causal(len(k), spec.window)[-len(q) :])
+        spec, outputs = self.config.attention(layer), []
+        parts = (np.split(array, self.cuts) for array in (q, k, v))
+        for sequence, own_q, own_k, own_v in zip(self.sequences, *parts, strict=True):
+            if sequence in self.cache.stored:
+                old_k, old_v = self.cache.stored[sequence][layer]
+                own_k, own_v = np.concatenate([old_k, own_k]), np.concatenate([old_v, own_v])
+            self.new[sequence].append((own_k, own_v))
+            outputs.append(attend(own_q, own_k, own_v, spec, causal(len(own_k), spec.window)[-len(own_q) :]))
+        return np.concatenate(outputs)
 
     def commit(self, kept: None = None) -> None:
-        self.cache.stored[self.sequence] = self.new
+        self.cache.stored |= self.new
 
 
 class TestCache:
@@ -353,6 +412,19 @@ class TestRequests:
         assert done.ids == [ord("a"), ord("z")]
         assert seen == [[*b"ab"], [*b"aba"]]
 
+    def test_bias_bad_words_and_penalties_reach_the_choice(self):
+        assert said("Hi", max_tokens=1, logit_bias={ord("x"): 1.5}).ids == [*b"x"]
+        assert said("Hi", max_tokens=1, bad_words=((*b"abH",),)).ids == [END]
+        assert said("Hiii", max_tokens=3, frequency_penalty=0.6).ids == [*b"Hi", END]
+        assert said("a", max_tokens=1, repetition_penalty=3.0).ids == [END]
+
+    def test_penalties_of_frequency_and_presence_leave_the_prompt_alone(self):
+        assert said("ab", max_tokens=2, frequency_penalty=2.0, presence_penalty=2.0).ids == [*b"ab"]
+
+    def test_top_k_of_one_is_greedy_at_any_temperature(self, small):
+        params = SamplingParams(temperature=5.0, top_k=1, max_tokens=10)
+        assert collect(stream(small, TOKENIZER, [1, 2, 3], params)).ids == generate(small, [1, 2, 3], 10)
+
     @pytest.mark.parametrize(
         ("prompt", "params", "complaint"),
         [
@@ -360,6 +432,8 @@ class TestRequests:
             ([1] * 41, {}, "the prompt has 41 tokens"),
             ([999], {}, r"prompt\[0\] is 999"),
             ([1], {"stop_ids": frozenset([3, 257])}, r"stop_ids\[1\] is 257"),
+            ([1], {"logit_bias": {2: 1.0, 300: 1.0}}, r"logit_bias\[1\] is 300"),
+            ([1], {"bad_words": ((1,), (2, 300))}, r"bad_words\[1\] is 300"),
         ],
     )
     def test_what_cannot_be_asked_is_refused_at_the_call(self, small, prompt, params, complaint):

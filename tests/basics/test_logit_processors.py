@@ -1,6 +1,4 @@
-"""Every processor against transformers', on logits with ties and infinities, and by what must hold of all of them."""
-
-from collections.abc import Callable
+"""The order of the processors: against transformers' chain, step by step, and by what must hold of the whole."""
 
 import numpy as np
 import pytest
@@ -14,16 +12,10 @@ from llminfer.basics.logit_processors import process_logits
 from llminfer.basics.probabilities import softmax
 from llminfer.basics.sampling import apply_temperature
 from llminfer.basics.sampling_params import SamplingParams
-from llminfer.basics.token_bans import apply_logit_bias, bad_endings, forbid
-from llminfer.basics.truncations import apply_min_p, apply_top_k, apply_top_p
+from llminfer.basics.truncations import apply_top_k
 
 GRID = st.sampled_from([-np.inf, *np.arange(-6, 6.5, 0.5).tolist()])  # a coarse grid, so that ties are common
 ROWS = hnp.arrays(np.float64, st.integers(1, 30), elements=GRID).filter(lambda row: row.max() > -np.inf)
-TRUNCATIONS = {
-    "top_k": st.builds(lambda k: lambda x: apply_top_k(x, k), st.integers(1, 32)),
-    "top_p": st.builds(lambda p: lambda x: apply_top_p(x, p), st.floats(1e-6, 1)),
-    "min_p": st.builds(lambda p: lambda x: apply_min_p(x, p), st.floats(0, 1)),
-}
 
 
 def random_logits(rows: int = 5, vocabulary: int = 60, ties: bool = False) -> np.ndarray:
@@ -41,96 +33,6 @@ def run(processor: theirs.LogitsProcessor, logits: np.ndarray, tokens: list[int]
     return processor(ids, torch.tensor(logits)).numpy()
 
 
-class TestTruncations:
-    @pytest.mark.parametrize("ties", [False, True])
-    @pytest.mark.parametrize("k", [1, 2, 7, 53, 60, 100])
-    def test_top_k_is_that_of_transformers_ties_included(self, k, ties):
-        logits = random_logits(ties=ties)
-        np.testing.assert_array_equal(apply_top_k(logits, k), run(theirs.TopKLogitsWarper(k), logits))
-
-    def test_top_k_keeps_all_that_equal_the_kth(self):
-        kept = apply_top_k(np.array([1.0, 3.0, 2.0, 2.0, 2.0, 0.0]), 2)
-        assert kept.tolist() == [-np.inf, 3, 2, 2, 2, -np.inf]
-
-    @pytest.mark.parametrize("p", [1e-9, 0.1, 0.5, 0.9, 0.999, 1.0])
-    def test_top_p_is_that_of_transformers(self, p):
-        logits = random_logits()
-        np.testing.assert_array_equal(apply_top_p(logits, p), run(theirs.TopPLogitsWarper(p), logits))
-
-    @pytest.mark.parametrize(("p", "kept"), [(0.49, 1), (0.51, 2), (0.74, 2), (0.76, 3), (0.99, 4)])
-    def test_top_p_keeps_the_token_that_crosses_p(self, p, kept):
-        logits = np.log([0.5, 0.25, 0.125, 0.125 - 1e-9, 1e-9])
-        assert np.isfinite(apply_top_p(logits, p)).tolist() == [True] * kept + [False] * (5 - kept)
-
-    def test_top_p_stops_at_the_token_that_reaches_p_exactly(self):
-        logits = np.log2([0.5, 0.25, 0.25]) * np.log(2)
-        np.testing.assert_array_equal(softmax(logits), [0.5, 0.25, 0.25])
-        assert np.isfinite(apply_top_p(logits, 0.5)).tolist() == [True, False, False]
-
-    @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
-    def test_where_top_p_of_transformers_cuts_through_equals_ours_keeps_them_all(self, p):
-        logits = random_logits(ties=True)
-        kept, theirs_kept = apply_top_p(logits, p) > -np.inf, run(theirs.TopPLogitsWarper(p), logits) > -np.inf
-        threshold = np.where(theirs_kept, logits, np.inf).min(axis=-1, keepdims=True)
-        np.testing.assert_array_equal(kept, logits >= threshold)
-
-    @pytest.mark.parametrize("ties", [False, True])
-    @pytest.mark.parametrize("p", [0.0, 0.01, 0.3, 0.99])
-    def test_min_p_is_that_of_transformers(self, p, ties):
-        logits = random_logits(ties=ties)
-        np.testing.assert_array_equal(apply_min_p(logits, p), run(theirs.MinPLogitsWarper(p), logits))
-
-    def test_min_p_of_one_keeps_the_most_probable_and_its_equals(self):
-        assert apply_min_p(np.array([0.1, 0.3, 0.3, 0.2]), 1.0).tolist() == [-np.inf, 0.3, 0.3, -np.inf]
-
-    @settings(deadline=None)
-    @given(logits=ROWS, data=st.data(), kind=st.sampled_from(sorted(TRUNCATIONS)))
-    def test_what_stays_is_unchanged_and_is_the_top_of_the_row(self, logits, data, kind):
-        truncated = data.draw(TRUNCATIONS[kind])(logits)
-        stays = truncated > -np.inf
-        np.testing.assert_array_equal(truncated[stays], logits[stays])
-        assert stays[logits == logits.max()].all()
-        assert logits[stays].min() > np.max(logits[~stays], initial=-np.inf) or not np.isfinite(logits[~stays]).any()
-
-    @settings(deadline=None)
-    @given(logits=ROWS, data=st.data(), kind=st.sampled_from(sorted(TRUNCATIONS)))
-    def test_truncating_twice_by_count_or_ratio_changes_nothing(self, logits, data, kind):
-        truncate = data.draw(TRUNCATIONS[kind])
-        once = truncate(logits)
-        if kind != "top_p":  # the nucleus of a nucleus may be smaller
-            np.testing.assert_array_equal(truncate(once), once)
-
-    @settings(deadline=None)
-    @given(logits=ROWS, p=st.floats(1e-6, 1 - 1e-6))
-    def test_the_nucleus_is_the_smallest_top_that_reaches_p(self, logits, p):
-        probability = softmax(logits)
-        stays = apply_top_p(logits, p) > -np.inf
-        lowest = logits[stays].min()
-        assert probability[stays].sum() >= p - 1e-12
-        assert probability[logits > lowest].sum() < p + 1e-12
-
-    @settings(deadline=None)
-    @given(logits=ROWS)
-    def test_all_tokens_and_all_probability_change_nothing(self, logits):
-        for same in (apply_top_k(logits, len(logits)), apply_top_p(logits, 1.0), apply_min_p(logits, 0.0)):
-            np.testing.assert_array_equal(same, logits)
-
-    @pytest.mark.parametrize(
-        ("truncate", "value", "complaint"),
-        [
-            (apply_top_k, 0, "top_k must be at least 1"),
-            (apply_top_p, 0.0, "top_p must lie above 0 and at most at 1"),
-            (apply_top_p, 1.1, "top_p must lie above 0 and at most at 1"),
-            (apply_top_p, np.nan, "top_p must lie above 0 and at most at 1"),
-            (apply_min_p, -0.1, r"min_p must lie in 0..1"),
-            (apply_min_p, 1.1, r"min_p must lie in 0..1"),
-        ],
-    )
-    def test_what_keeps_nothing_or_more_than_all_is_refused(self, truncate, value, complaint):
-        with pytest.raises(ValueError, match=complaint):
-            truncate(np.zeros(3), value)
-
-
 class TestTemperature:
     @pytest.mark.parametrize("temperature", [0.1, 0.7, 1.0, 3.0])
     def test_is_that_of_transformers_up_to_a_constant(self, temperature):
@@ -143,43 +45,6 @@ class TestTemperature:
     def test_zero_divides_nothing(self):
         with pytest.raises(ValueError, match="divided by temperature 0"):
             apply_temperature(np.zeros(3), 0)
-
-
-class TestBans:
-    BAD = ((7,), (3, 4), (1, 2, 3), (5, 5, 5, 5))
-
-    @pytest.mark.parametrize("tokens", [[0], [3], [1, 2], [9, 1, 2, 3], [5, 5], [5, 5, 5], [2, 5, 5, 5, 5]])
-    def test_bad_words_are_those_of_transformers(self, tokens):
-        logits = random_logits(1)
-        expected = run(theirs.NoBadWordsLogitsProcessor([list(word) for word in self.BAD]), logits, tokens)
-        np.testing.assert_array_equal(forbid(logits[0], bad_endings(tokens, self.BAD)), expected[0])
-
-    def test_a_text_shorter_than_the_beginning_of_a_word_cannot_complete_it(self):
-        assert bad_endings([2], ((1, 2, 3), (2, 2, 4))) == []
-        assert bad_endings([], ((1, 2), (8,))) == [8]
-
-    @pytest.mark.parametrize("length", [4, 6, 7])
-    def test_min_tokens_forbids_what_it_forbids_in_transformers(self, length):
-        logits = random_logits(1)
-        tokens = list(range(1, 1 + length))
-        params = SamplingParams(min_tokens=3)
-        banned = [11, 12] if length - 4 < params.min_tokens else []
-        processor = theirs.MinNewTokensLengthLogitsProcessor(4, 3, [11, 12])
-        np.testing.assert_array_equal(
-            process_logits(logits[0], params, tokens[:4], tokens[4:], banned), run(processor, logits, tokens)[0]
-        )
-
-    def test_a_bias_is_that_of_transformers(self):
-        logits, bias = random_logits(1), {0: 5.0, 3: -100.0, 8: 0.5, 50: -np.inf}
-        processor = theirs.SequenceBiasLogitsProcessor([[[token], amount] for token, amount in bias.items()])
-        np.testing.assert_array_equal(apply_logit_bias(logits[0], bias), run(processor, logits)[0])
-
-    def test_logits_are_left_as_they_were(self):
-        logits = random_logits(1)[0]
-        before = logits.copy()
-        apply_logit_bias(logits, {1: 1.0})
-        forbid(logits, [1])
-        np.testing.assert_array_equal(logits, before)
 
 
 class TestOrder:
@@ -264,11 +129,3 @@ class TestOrder:
         params = SamplingParams(temperature=1.0)
         with pytest.raises(ValueError, match="every token is masked"):
             process_logits(np.zeros(3), params, [0], banned=[0, 1, 2])
-
-
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-@pytest.mark.parametrize(
-    "truncate", [lambda x: apply_top_k(x, 2), lambda x: apply_top_p(x, 0.5), lambda x: apply_min_p(x, 0.5)]
-)
-def test_truncations_stay_in_the_dtype_they_are_given(truncate: Callable, dtype: type):
-    assert truncate(np.arange(5, dtype=dtype)).dtype == dtype

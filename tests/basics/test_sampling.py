@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+import scipy.integrate
 import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from llminfer.basics.probabilities import softmax
-from llminfer.basics.sampling import SamplingParams, gumbel, sample
+from llminfer.basics.sampling import gumbel, sample
 from llminfer.core.philox import token_uniform
 
 LOGITS = np.array([2.0, -1.0, 0.5, 0.5, -30.0, 1.0, -np.inf, 3.0])
@@ -58,6 +59,28 @@ def test_a_draw_does_not_depend_on_the_level_of_the_logits():
     assert sample(LOGITS, 1.0, noise) == sample(LOGITS + 1e6, 1.0, noise)
 
 
+@pytest.mark.parametrize("winner", [0, 1, 5])
+def test_the_largest_noisy_logit_has_the_probability_of_the_softmax(winner):
+    """P(x_i + G_i is the largest) = integral of the density of G_i times the chances that all others are smaller."""
+    others = np.delete(LOGITS[LOGITS > -np.inf], winner)
+    law = scipy.stats.gumbel_r
+
+    def density(height: float) -> float:
+        return law.pdf(height - LOGITS[winner]) * np.prod(law.cdf(height - others))
+
+    probability, _ = scipy.integrate.quad(density, -40, 60, epsabs=1e-12, limit=200)
+    assert probability == pytest.approx(softmax(LOGITS)[winner], rel=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")  # the clock of a masked token never rings
+def test_the_largest_noisy_logit_is_the_first_of_exponential_clocks():
+    """argmax of x - log(E) is argmin of E / e^x: a race in which each token's clock rings at the rate e^x."""
+    for position in range(200):
+        uniform = token_uniform(5, 0, position, V)
+        clocks = -np.log1p(-(uniform.astype(np.float64) + 2.0**-32)) / np.exp(LOGITS)
+        assert sample(LOGITS, 1.0, uniform) == np.argmin(clocks)
+
+
 def test_noise_has_the_gumbel_distribution():
     noise = gumbel(token_uniform(3, 0, 0, 20_000))
     assert scipy.stats.kstest(noise, "gumbel_r").pvalue > 1e-3
@@ -80,25 +103,8 @@ def test_logits_without_a_finite_largest_are_refused(logits, temperature):
 def test_impossible_temperatures_are_refused(temperature):
     with pytest.raises(ValueError, match="temperature must be a finite number of at least 0"):
         sample(LOGITS, temperature, token_uniform(0, 0, 0, V))
-    with pytest.raises(ValueError, match="temperature must be a finite number of at least 0"):
-        SamplingParams(temperature=temperature)
 
 
 def test_a_draw_needs_noise():
     with pytest.raises(ValueError, match="needs a uniform number per token"):
         sample(LOGITS, 1.0)
-
-
-@pytest.mark.parametrize(
-    ("params", "complaint"),
-    [
-        ({"max_tokens": 0}, "max_tokens must be at least 1, got 0"),
-        ({"min_tokens": -1}, r"min_tokens must lie in 0..128 \(max_tokens\), got -1"),
-        ({"max_tokens": 3, "min_tokens": 4}, r"min_tokens must lie in 0..3 \(max_tokens\), got 4"),
-        ({"stop": ("a", "")}, "stop string needs at least one character"),
-        ({"logprobs": -1}, "logprobs must be at least 0"),
-    ],
-)
-def test_params_that_cannot_be_meant_are_refused(params, complaint):
-    with pytest.raises(ValueError, match=complaint):
-        SamplingParams(**params)
