@@ -1,4 +1,4 @@
-"""What a student gets from `pip install llminfer`: the wheel alone, in an environment with the base dependencies alone."""
+"""What a student gets from `pip install llminfer`: the wheel, in an environment with the base dependencies alone."""
 
 import json
 import os
