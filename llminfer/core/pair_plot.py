@@ -67,7 +67,8 @@ def _look(index: int, what: str) -> dict[str, object]:
 
 
 def _scale(axes: Axes, names: Sequence[str], seconds: Sequence[float]) -> None:
-    factor, unit = next(((f, u) for f, u in UNITS if max(seconds) >= f), UNITS[-1])
+    middle = (min(seconds) * max(seconds)) ** 0.5
+    factor, unit = next(((f, u) for f, u in UNITS if middle >= f), UNITS[-1])
     axes.set_yticks(range(len(names)), names)
     axes.set(xscale="log", xlim=(min(seconds) / 2, max(seconds) * 2), ylim=(len(names) - 0.5, -0.5))
     axes.xaxis.set_major_locator(LogLocator(base=10))

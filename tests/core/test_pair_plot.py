@@ -68,7 +68,12 @@ def test_all_marks_lie_inside():
     axes = pair_times([a_measurement()], alt=ALT)
     low, high = axes.get_xlim()
     assert low < 2e-6 and 4e-3 < high
-    assert axes.get_xlabel() == "time (ms), logarithmic"
+
+
+def test_the_unit_is_that_of_the_middle():
+    axes = pair_times([a_measurement()], alt=ALT)  # from 2 µs to 4 ms
+    assert axes.get_xlabel() == "time (µs), logarithmic"
+    assert axes.xaxis.get_major_formatter()(1e-3) == "1000"
 
 
 def test_words_are_demanded_and_kept():
