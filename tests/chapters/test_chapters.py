@@ -104,6 +104,7 @@ def skeleton(svg: str) -> tuple[str, list[float]]:
     return re.sub(number, "0", svg), [float(found) for found in re.findall(number, svg)]
 
 
+@pytest.mark.slow
 def test_pictures_are_what_the_code_draws(draw_figures, tmp_path):
     """To a twentieth of a point, as another processor may round otherwise. Another matplotlib draws other lines."""
     pinned = re.search(r"^matplotlib==(\S+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
