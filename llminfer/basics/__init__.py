@@ -1,12 +1,15 @@
 """Chapter 3.1, the basics: the generation loop, the model inside it, the machine below it, and the roofline between.
 
-A way to read the files. The loop: `generation`, then what surrounds it, `sampling`, `continuations`, `stop_strings`.
-Text to ids and back: `tokenization`, `chat_templates`. The model: `config`, `transformer` with its doors `ops`
-(`norms`, `rotary`, `activations`, `probabilities`, `embeddings`, `projections`), `memory`, `weights` and `experts`.
-Models as numbers: `presets`, `parameters`, then what a step costs, `steps`, and how long it takes at best, `rooflines`.
-Models as files: `checkpoints`, `hugging_face`, `gguf_files`, `block_codecs`, `fetching`. A file that ends in `_triton`
-is the kernel of the file beside it. What a user feels: `request_traces`, `latencies`, `throughputs`, `percentiles`,
-`service_levels`, and what seven tools make of the same trace, `tool_definitions`.
+A way to read the files. The loop: `generation`, then what surrounds it, `continuations`, `stop_strings`. Text to ids
+and back: `tokenization`, `chat_templates`. The model: `config`, `transformer` with its doors `ops` (`norms`,
+`rotary`, `activations`, `probabilities`, `embeddings`, `projections`), `memory`, `weights` and `experts`. Models as
+numbers: `presets`, `parameters`, then what a step costs, `steps`, and how long it takes at best, `rooflines`. Models
+as files: `checkpoints`, `hugging_face`, `gguf_files`, `block_codecs`, `fetching`. Choosing a token:
+`sampling_params`, `logit_processors` (with `penalties`, `token_bans`, `truncations`), `sampling`; and only what a
+grammar allows: `regular_expressions`, `automata`, `vocabulary_tries`, `pushdown`, `json_schemas`, `ebnf`, `grammars`,
+`constraints`. What a user feels: `request_traces`, `latencies`, `throughputs`, `percentiles`, `service_levels`, and
+what seven tools make of the same trace, `tool_definitions`. A file that ends in `_triton` is the kernel of the file
+beside it.
 """
 
 from llminfer.core.public_names import Section, lazily
@@ -18,8 +21,6 @@ SECTIONS = (
         {
             "generate": "generation",
             "stream": "generation",
-            "SamplingParams": "sampling",
-            "sample": "sampling",
             "GeneratedToken": "continuations",
             "Completion": "continuations",
             "collect": "continuations",
@@ -111,6 +112,35 @@ SECTIONS = (
             "Crossing": "memory_hierarchy",
             "layer_crossings": "memory_hierarchy",
             "draw_crossings": "memory_hierarchy",
+        },
+    ),
+    Section(
+        "3.1.6",
+        "Sampling",
+        {
+            "SamplingParams": "sampling_params",
+            "sample": "sampling",
+            "gumbel": "sampling",
+            "apply_temperature": "sampling",
+            "apply_top_k": "truncations",
+            "apply_top_p": "truncations",
+            "apply_min_p": "truncations",
+            "apply_repetition_penalty": "penalties",
+            "apply_frequency_penalty": "penalties",
+            "apply_presence_penalty": "penalties",
+            "process_logits": "logit_processors",
+            "sample_tokens": "batched_sampling",
+            "log_softmax_gather": "log_probabilities",
+        },
+    ),
+    Section(
+        "3.1.7",
+        "Constrained decoding",
+        {
+            "Grammar": "grammars",
+            "Constraint": "constraints",
+            "apply_token_mask": "token_masks",
+            "pack_mask": "token_masks",
         },
     ),
     Section(

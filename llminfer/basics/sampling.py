@@ -20,7 +20,7 @@ def sample(logits: Float[np.ndarray, "V"], temperature: float, uniform: Float[np
     drawn, and two models that share the noise of a position often draw the same token.
     Raises ValueError for a temperature that is negative, infinite or NaN, for one above 0 without noise, and for logits
     without a finite largest.
-    Sources: Gumbel 1954; Maddison, Tarlow and Minka 2014, section 2. Book section 3.1.1.
+    Sources: Gumbel 1954; Maddison, Tarlow and Minka 2014, section 2. Book section 3.1.6.
     """
     check_temperature(temperature)
     if temperature == 0:

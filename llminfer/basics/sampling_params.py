@@ -31,7 +31,7 @@ class SamplingParams:
     logprobs:           how many of the most probable tokens to report at each position.
     processors:         the caller's own rules, applied to the logits in this order, before the temperature.
 
-    Raises ValueError on construction for values that cannot be meant. Book section 3.1.1.
+    Raises ValueError on construction for values that cannot be meant. Book section 3.1.6.
     """
 
     temperature: float = 0.0
