@@ -65,7 +65,8 @@ NOTHING = Choice(())
 
 
 def literal(text: str) -> Expression:
-    """This text and no other."""
+    """This text and no other. Raises ValueError for lone surrogates, which are no characters."""
+    text.encode()
     return Sequence(tuple(Characters(((ord(character), ord(character)),)) for character in text))
 
 

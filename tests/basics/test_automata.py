@@ -5,12 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llminfer.basics.automata import DEAD, MAX_LOOKS, MAX_POSITIONS, MAX_STATES, Automaton, determinise
+from llminfer.basics.automata import DEAD, MAX_LOOKS, MAX_STATES, Automaton, determinise
 from llminfer.basics.digit_ranges import digit_ranges, utf8_forms
 from llminfer.basics.expressions import UNICODE, complement, united
 from llminfer.basics.grammars import Grammar
 from llminfer.basics.minimization import minimise
 from llminfer.basics.regular_expressions import parse_regular_expression
+from llminfer.basics.thompson import MAX_POSITIONS
 
 SMALL = st.recursive(
     st.sampled_from(["a", "b", "[ab]", "é", "."]),
