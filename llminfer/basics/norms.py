@@ -1,8 +1,8 @@
 """Normalisation: bring each token's vector to a known size, then scale it by a learned gain.
 
 RMSNorm divides by the root mean square; LayerNorm, the older form of GPT-2, also takes the mean away and adds a bias.
-All of them compute in the dtype of `x`. In float16 a sum of squares past 65504 is infinite and warns: hidden states of
-real models reach that, which is why the kernels sum in float32.
+The result has the dtype of `x`, but nothing is summed in less than float32, here and in the kernels: hidden states of
+real models reach hundreds, and in float16 a sum of squares past 65504 would be infinite.
 """
 
 import numpy as np
@@ -20,8 +20,9 @@ def rmsnorm(
     Source: Zhang and Sennrich 2019, eq. 4. Book section 3.1.2.
     """
     check_eps(eps)
-    mean_square = np.vecdot(x, x)[..., None] / x.shape[-1]  # [T, D] -> [T, 1], without a temporary for x * x
-    return x / np.sqrt(mean_square + eps) * gain  # [T, D]
+    wide = at_least_float32(x)  # [T, D]
+    mean_square = np.vecdot(wide, wide)[..., None] / x.shape[-1]  # [T, D] -> [T, 1], without a temporary for x * x
+    return (wide / np.sqrt(mean_square + eps) * gain).astype(x.dtype, copy=False)  # [T, D]
 
 
 def rmsnorm_cost(x: Float[np.ndarray, "... D"], gain: Float[np.ndarray, "D"], eps: float = 1e-5) -> Cost:
@@ -58,9 +59,10 @@ def layernorm(
     Source: Ba, Kiros and Hinton 2016, eq. 3. Book section 3.1.2.
     """
     check_eps(eps)
-    centered = x - np.mean(x, axis=-1, keepdims=True)  # [T, D]
+    wide = at_least_float32(x)  # [T, D]
+    centered = wide - np.mean(wide, axis=-1, keepdims=True)  # [T, D]
     variance = np.vecdot(centered, centered)[..., None] / x.shape[-1]  # [T, D] -> [T, 1]
-    return centered / np.sqrt(variance + eps) * gain + bias  # [T, D]
+    return (centered / np.sqrt(variance + eps) * gain + bias).astype(x.dtype, copy=False)  # [T, D]
 
 
 def layernorm_cost(
@@ -68,6 +70,11 @@ def layernorm_cost(
 ) -> Cost:
     """Sum, centre, square, sum, scale, gain and bias: 7 FLOPs an element; read once and written once."""
     return Cost(flops=7 * x.size, read_bytes=x.nbytes + gain.nbytes + bias.nbytes, write_bytes=x.nbytes)
+
+
+def at_least_float32(x: Float[np.ndarray, "... D"]) -> Float[np.ndarray, "... D"]:
+    """`x` as float32 if its dtype is shorter, else `x` itself."""
+    return x.astype(np.result_type(x.dtype, np.float32), copy=False)
 
 
 def check_eps(eps: float) -> None:

@@ -57,9 +57,12 @@ def test_float16_is_as_near_to_float64_as_its_ten_bits_allow():
     np.testing.assert_allclose(rmsnorm(x, gain), exact, rtol=4 * 2**-11)
 
 
-def test_a_float16_sum_of_squares_past_65504_warns():
-    with pytest.warns(RuntimeWarning, match="overflow"):
-        rmsnorm(np.full((1, 64), 40, np.float16), np.ones(64, np.float16))  # 64 * 40**2 = 102400
+@pytest.mark.filterwarnings("error")
+def test_a_float16_sum_of_squares_may_pass_65504():
+    x, ones = np.full((1, 64), 40, np.float16), np.ones(64, np.float16)  # 64 * 40**2 = 102400
+    x[0, ::2] *= -1
+    for normed in (rmsnorm(x, ones), rmsnorm_residual(x, np.zeros_like(x), ones)[0], layernorm(x, ones, 0 * ones)):
+        np.testing.assert_array_equal(normed, np.sign(x))
 
 
 @settings(deadline=None)
