@@ -133,6 +133,10 @@ def generate(
     model: Annotated[str, typer.Option(help="tiny, smollm2, a GGUF file, or a Hugging Face folder.")] = "tiny",
     max_tokens: Annotated[int, typer.Option(help="At most so many tokens.")] = 64,
     temperature: Annotated[float, typer.Option(help="0 takes the most probable token.")] = 0.0,
+    top_k: Annotated[int | None, typer.Option(help="Draw only from so many of the most probable tokens.")] = None,
+    top_p: Annotated[float, typer.Option(help="Draw only from the nucleus that reaches this probability.")] = 1.0,
+    min_p: Annotated[float, typer.Option(help="Draw only from tokens this many times as probable as the first.")] = 0.0,
+    repetition_penalty: Annotated[float, typer.Option(help="Above 1: what was said becomes less likely.")] = 1.0,
     seed: Annotated[int, typer.Option(help="Keys the noise of a draw.")] = 0,
     stop: Annotated[list[str] | None, typer.Option(help="Text that ends the answer; may be given again.")] = None,
     chat: Annotated[bool, typer.Option("--chat", help="Ask as a user does, in the model's chat form.")] = False,
@@ -142,7 +146,16 @@ def generate(
     from llminfer.basics import SamplingParams
     from llminfer.basics.console import write_completion
 
-    params = SamplingParams(temperature=temperature, seed=seed, max_tokens=max_tokens, stop=tuple(stop or ()))
+    params = SamplingParams(
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        min_p=min_p,
+        repetition_penalty=repetition_penalty,
+        seed=seed,
+        max_tokens=max_tokens,
+        stop=tuple(stop or ()),
+    )
     completion = write_completion(prompt, io.StringIO() if as_json else sys.stdout, model, params, chat)
     if as_json:
         _print_json(

@@ -88,6 +88,12 @@ def test_a_row_without_a_finite_largest_gives_no_token(temperature):
     assert tokens[2] >= 0
 
 
+def test_greedy_takes_the_first_of_equals_in_different_blocks():
+    logits = torch.zeros(1, kernels.MAX_BLOCK + 8, device=DEVICE)
+    logits[0, :5] = -1.0
+    assert kernels.sample_tokens(logits, **arguments(1) | {"temperature": torch.zeros(1, device=DEVICE)}).item() == 5
+
+
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [

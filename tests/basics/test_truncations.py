@@ -115,8 +115,14 @@ def test_the_nucleus_is_the_smallest_top_that_reaches_p(logits, p):
 @settings(deadline=None)
 @given(logits=ROWS)
 def test_all_tokens_and_all_probability_change_nothing(logits):
-    for same in (apply_top_k(logits, len(logits)), apply_top_p(logits, 1.0), apply_min_p(logits, 0.0)):
-        np.testing.assert_array_equal(same, logits)
+    with np.errstate(all="raise"):
+        for same in (apply_top_k(logits, len(logits)), apply_top_p(logits, 1.0), apply_min_p(logits, 0.0)):
+            np.testing.assert_array_equal(same, logits)
+
+
+def test_a_top_p_of_one_keeps_tokens_whose_probability_rounds_away():
+    logits = np.array([0.0, -50.0, -60.0])  # 1 + e^-50 is 1 in float64
+    np.testing.assert_array_equal(apply_top_p(logits, 1.0), logits)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +143,7 @@ def test_what_keeps_nothing_or_more_than_all_is_refused(truncate, value, complai
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize(
-    "truncate", [lambda x: apply_top_k(x, 2), lambda x: apply_top_p(x, 0.5), lambda x: apply_min_p(x, 0.5)]
+    "truncate", [lambda x: apply_top_k(x, 2), lambda x: apply_top_p(x, 0.5), lambda x: apply_min_p(x, np.float64(0.5))]
 )
 def test_truncations_stay_in_the_dtype_they_are_given(truncate: Callable, dtype: type):
     assert truncate(np.arange(5, dtype=dtype)).dtype == dtype
