@@ -72,7 +72,7 @@ def _write_api_pages(app) -> None:
         for section in chapter.SECTIONS:
             entries = [_api_entry(place.module, place.name) for place in places if place.section == section.number]
             lines += [f"## {section.number} {section.title}", "", "```{eval-rst}", *entries, "```", ""]
-        (folder / f"{number}-{chapter.__name__.split('.')[-1]}.md").write_text("\n".join(lines))
+        (folder / f"{number}-{chapter.__name__.split('.')[-1]}.md").write_text("\n".join(lines), encoding="utf-8")
 
 
 def _as_restructured_text(app, what, name, value, options, lines: list[str]) -> None:
@@ -119,7 +119,7 @@ def _write_top_index(app, _exception=None) -> None:
     """The site's front page lies in docs/; a reader opens index.html at the top."""
     head = '<meta charset="utf-8"><title>llminfer</title><meta http-equiv="refresh" content="0; url=docs/index.html">'
     link = '<a href="docs/index.html">llminfer</a>'
-    (Path(app.outdir) / "index.html").write_text(f"<!doctype html>{head}{link}\n")
+    (Path(app.outdir) / "index.html").write_text(f"<!doctype html>{head}{link}\n", encoding="utf-8")
 
 
 def setup(app) -> None:

@@ -18,7 +18,7 @@ SOURCES = sorted((ROOT / "llminfer").rglob("*.py"))
 def imported_at_any_depth(path: Path) -> set[str]:
     """The top-level packages that a file imports, inside functions too."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             found |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -79,4 +79,6 @@ def test_docstrings_name_the_section_that_the_map_names():
 
 
 def test_the_map_in_the_docs_is_the_present_one():
-    assert (ROOT / "docs" / "map.md").read_text() == map_page(), "run: llminfer where --map > docs/map.md"
+    assert (ROOT / "docs" / "map.md").read_text(encoding="utf-8") == map_page(), (
+        "run: llminfer where --map > docs/map.md"
+    )

@@ -204,3 +204,8 @@ def test_the_tour_waits_for_neither_torch_nor_matplotlib():
     program = "import sys, llminfer.tour; print([m for m in ('torch', 'triton', 'matplotlib') if m in sys.modules])"
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert printed.strip() == "[]"
+
+
+def test_a_step_faster_than_a_disturbed_measurement_is_drawn_all_the_same():
+    slow_when_measured = replace(MACHINE, peak_flops={"float32": 3.8e9}, bandwidth=5e10)
+    assert tour_page.draw_page(slow_when_measured, "tiny", FROM_CACHE)

@@ -32,7 +32,7 @@ def has_amd_gpu() -> bool:
 
 def pinned(package: str) -> str:
     """The requirement for `package` as constraints.txt pins it, such as "torch==2.13.0"."""
-    for line in CONSTRAINTS.read_text().splitlines():
+    for line in CONSTRAINTS.read_text(encoding="utf-8").splitlines():
         if line.startswith(f"{package}=="):
             return line.strip()
     raise SystemExit(f"constraints.txt does not pin {package}; add a line {package}==VERSION")
@@ -109,7 +109,9 @@ def main() -> None:
             f"llminfer needs Python 3.11 or newer, this is {sys.version.split()[0]}; try make setup PYTHON=python3.12"
         )
 
-    venv.EnvBuilder(with_pip=True, system_site_packages=options.torch == "keep").create(options.venv)
+    # Links as `python -m venv` makes them, so that an environment made by hand can be set up again.
+    builder = venv.EnvBuilder(with_pip=True, symlinks=os.name != "nt", system_site_packages=options.torch == "keep")
+    builder.create(options.venv)
     python = options.venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     arguments, build = torch_arguments(python, options.torch)
     announce(options.venv, build)
@@ -120,11 +122,11 @@ def main() -> None:
     # A kept torch is whatever the reader has: the pin of torch, and of the triton that belongs to it, must not apply.
     limits = [
         line
-        for line in CONSTRAINTS.read_text().splitlines()
+        for line in CONSTRAINTS.read_text(encoding="utf-8").splitlines()
         if build != "kept" or not line.startswith(("torch==", "triton=="))
     ]
     limits_file = options.venv / "constraints.txt"
-    limits_file.write_text("\n".join(limits) + "\n")
+    limits_file.write_text("\n".join(limits) + "\n", encoding="utf-8")
     pip(python, "install", "--progress-bar", "on", "-c", str(limits_file), "-e", f"{ROOT}[{extras}]")
     print(f"Ready: {options.venv}. Try `make book`, or activate it and type `llminfer tour`.")
 

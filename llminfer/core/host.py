@@ -63,7 +63,7 @@ def last_level_cache_bytes() -> int | None:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text().strip()
+        return path.read_text(encoding="utf-8").strip()
     except OSError:
         return ""
 

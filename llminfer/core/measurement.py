@@ -36,6 +36,8 @@ from llminfer.core.hardware import Device
 Engine = Literal["numpy", "torch", "cuda"]
 
 MIB = 2**20
+QUIET_SHARE = 0.9
+"""Below this share of the processor a measurement says more of the other programs than of the machine."""
 METHOD = 1  # to be raised when the way of measuring changes, so that older results are measured anew
 
 
@@ -69,7 +71,8 @@ def measure_device(engine: Engine = "numpy", refresh: bool = False) -> MeasuredD
     """The machine at hand, as NumPy ("numpy"), torch on its CPU ("torch") or torch on its GPU ("cuda") finds it.
 
     Takes a few seconds the first time. The result is kept in `cache_folder()` until the processor, BLAS, a version or
-    the number of threads changes; `refresh` measures anew. A damaged file is measured over.
+    the number of threads changes; `refresh` measures anew. A damaged file is measured over. What was measured while
+    other programs had the processor (`processor_share` below 0.9) is returned but not kept.
     Raises ValueError for another engine, and for "cuda" without a GPU; ModuleNotFoundError where torch is missing.
     """
     if engine not in ("numpy", "torch", "cuda"):
@@ -78,10 +81,11 @@ def measure_device(engine: Engine = "numpy", refresh: bool = False) -> MeasuredD
     digest = hashlib.sha256(json.dumps(circumstances).encode()).hexdigest()[:16]
     file = cache_folder() / "devices" / f"{engine}-{digest}.json"
     known = None if refresh else _load(file, circumstances)
-    if known is not None:
+    if known is not None and known.processor_share >= QUIET_SHARE:
         return known
     measured = _measure_numpy() if engine == "numpy" else _measure_torch(engine)
-    _save(file, circumstances, measured)
+    if measured.processor_share >= QUIET_SHARE:
+        _save(file, circumstances, measured)
     return measured
 
 
@@ -186,7 +190,7 @@ def _gemm_flops(dtype: str) -> float:
         size *= 2
         matrix = np.full((size, size), 1 / size, dtype)  # powers of it stay as they are: no denormals, no overflow
         out = np.empty_like(matrix)
-        elapsed = fastest_s(lambda a=matrix, out=out: np.matmul(a, a, out=out), seconds=0.0, at_least=1)
+        elapsed = fastest_s(lambda a=matrix, out=out: np.matmul(a, a, out=out), seconds=0.0)
     return 2 * size**3 / fastest_s(lambda: np.matmul(matrix, matrix, out=out), seconds=0.4)
 
 

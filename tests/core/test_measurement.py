@@ -28,7 +28,7 @@ def hurried(monkeypatch):
     """One run of everything on a small array: the same path in a fraction of a second."""
     monkeypatch.setattr(measurement, "working_set_bytes", lambda: 2**22)
     monkeypatch.setattr(measurement, "fastest_s", lambda action, *_, **__: fastest_s(action, 0.0, 1))
-    monkeypatch.setattr(measurement, "processor_share", lambda: processor_share(0.001))
+    monkeypatch.setattr(measurement, "processor_share", lambda: 1.0)
 
 
 @pytest.fixture
@@ -219,3 +219,10 @@ def test_a_thread_that_is_kept_waiting_has_less_than_a_core(monkeypatch):
     monkeypatch.setattr(measurement, "perf_counter", lambda: next(instants))
     monkeypatch.setattr(measurement, "thread_time", lambda: next(used))
     assert processor_share(0.2) == pytest.approx(0.25)
+
+
+def test_a_disturbed_measurement_is_returned_but_not_kept(hurried, monkeypatch, tmp_path):
+    monkeypatch.setenv("LLMINFER_CACHE", str(tmp_path))
+    monkeypatch.setattr(measurement, "processor_share", lambda: 0.3)
+    assert measure_device().processor_share == 0.3
+    assert not list(tmp_path.rglob("*.json"))
