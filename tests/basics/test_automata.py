@@ -130,6 +130,10 @@ def test_a_range_of_numbers_digit_by_digit():
     ]  # fmt: skip
 
 
+def test_neighbours_are_joined_and_others_are_not():
+    assert united([(5, 6), (1, 1), (2, 3), (8, 8), (5, 5)]) == ((1, 3), (5, 6), (8, 8))
+
+
 def test_a_complement_of_a_complement_is_the_same_characters():
     ranges = united([(0x41, 0x5A), (0xD000, 0xE100), (0x10FFFF, 0x10FFFF)])
     assert complement(complement(ranges)) == ranges

@@ -159,6 +159,14 @@ def test_tokens_that_outlast_a_rule_are_followed_in_the_rules_around_it():
     assert names(constraint) == {"<end>"}
 
 
+def test_a_token_may_outlast_two_rules_at_once():
+    tokenizer = toy("(", ")", "))", ")x)", ")xx", "a", "x")
+    constraint = Constraint(Grammar.from_ebnf('root ::= "(" item ")"\nitem ::= root "x"? | "a"'), tokenizer)
+    for token in (b"(", b"(", b"a"):
+        constraint.advance(tokenizer.ranks[token])
+    assert names(constraint) == {")", "))", ")x)"}  # "))" ends the inner root, and then its item, which may have an x
+
+
 def test_masks_of_a_stack_equal_those_of_the_same_texts_without_one():
     recursive = Grammar.from_ebnf('root ::= "[" (item (", " item)*)? "]"\nitem ::= "1" | "22" | root')
     level = "1|22"
