@@ -9,7 +9,7 @@ import pytest
 import tokenizers
 from tokenizers import models, pre_tokenizers, processors, trainers
 
-from llminfer.basics.pretokenizers import GPT2, compile_pattern, pattern_from_json
+from llminfer.basics.pretokenizers import GGUF_PATTERNS, GPT2, compile_pattern, pattern_from_json
 from llminfer.basics.tokenization import Tokenizer
 from llminfer.basics.tokenizer_files import tokenizer_from_folder, tokenizer_from_gguf
 
@@ -278,3 +278,37 @@ class TestPatterns:
     def test_a_malformed_pattern_is_refused(self):
         with pytest.raises(ValueError, match="no regular expression"):
             compile_pattern("(")
+
+    @pytest.mark.parametrize(
+        "pattern",
+        [
+            r"(?:.|.)+\x00\x00|[\s\S]",
+            r"(?:[\s\S]?){200}(?:[\s\S]{0,200}){3}Q|[\s\S]",
+            r"((((a{100}){100}){100}){100})|[\s\S]",
+            "(?x) # [\n (?:.|.)+\x00 | #]\n [\\s\\S]",
+            r"[\s\S]*[\s\S]*[\s\S]*[\s\S]*[\s\S]*\x00\x00|[\s\S]",
+            r"a{999}|[\s\S]",
+            "(" * 60 + "a" + ")" * 60 + r"|[\s\S]",
+            "a" * 3000 + r"|[\s\S]",
+        ],
+    )
+    def test_a_pattern_that_could_take_forever_is_refused(self, pattern):
+        with pytest.raises(ValueError, match="of the pre-tokenizer (has|is too large|needs more than)"):
+            compile_pattern(pattern)
+
+    @pytest.mark.parametrize("pattern", [r"x*|[\s\S]", r"[\s\S]|", r"(?=a)|[\s\S]"])
+    def test_a_pattern_that_matches_nothing_is_refused(self, pattern):
+        with pytest.raises(ValueError, match="matches the empty text"):
+            compile_pattern(pattern)
+
+    @pytest.mark.parametrize(
+        "pattern",
+        [
+            *GGUF_PATTERNS.values(),
+            # Known tokenizers of others: possessive repeats, and endings as an optional group.
+            r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s",
+            r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{M}]*[\p{Ll}\p{M}]+(?i:'s|'t|'re)?|\p{N}{1,3}|\s+(?!\S)|[\s\S]",
+        ],
+    )
+    def test_the_patterns_of_the_families_are_taken(self, pattern):
+        assert compile_pattern(pattern).pattern == pattern
