@@ -168,6 +168,7 @@ def fuzz_config(folder: Path) -> dict[str, float]:
 SUBJECTS = {"gguf": fuzz_gguf, "safetensors": fuzz_safetensors, "config": fuzz_config}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("subject", SUBJECTS)
 def test_damaged_files_are_read_or_refused(subject, tmp_path):
     program = [sys.executable, __file__, subject, str(tmp_path)]
