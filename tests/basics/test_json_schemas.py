@@ -51,6 +51,11 @@ def test_numbers_between_bounds_are_those_whose_decimals_are(low, high, low_open
         assert (grammar is not None and grammar.accepts(text)) == expected, (schema, text)
 
 
+def test_zeros_behind_the_point_do_not_step_over_an_open_bound():
+    schema = {"type": "number", "exclusiveMinimum": 3, "maximum": 3.05}
+    assert allows(schema, "3", "3.0", "3.00", "3.001", "3.05", "3.051") == [False, False, False, True, True, False]
+
+
 @pytest.mark.parametrize("text", ["01", "+1", "1.", ".5", "-", "1e", "0x1", "1_000", "NaN", "Infinity", ""])
 def test_what_is_no_json_number_is_none(text):
     assert allows({"type": "number"}, text) == [False]
