@@ -1,0 +1,160 @@
+"""The simplest cache that is fast: one array of keys and one of values, taken once, in which every sequence has a row.
+
+`NoCache` computes everything anew in each step, so the benchmark needs something that remembers. This is that and no
+more: a row is as long as its sequence may ever become, from the first token on. Chapter 3.2 is about that waste.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from llminfer.basics.config import ModelConfig
+from llminfer.basics.memory import attend_in_blocks, causal, check_attend, check_kept, check_step
+
+
+class ContiguousCache:
+    """Keys and values of `sequences` sequences, known as 0, 1, ..., of up to `context` tokens each; see `memory.Cache`.
+
+    What one head reads lies in one piece, and no step copies what is stored. Takes chains of tokens, not trees.
+    """
+
+    def __init__(self, config: ModelConfig, sequences: int, context: int, dtype: str = "float32") -> None:
+        self.config = config
+        self.context = context
+        self.specs = [config.attention(layer) for layer in range(config.layers)]
+        heads = (config.layers, sequences * self.specs[0].kv_heads, context)
+        self.keys = np.zeros((*heads, self.specs[0].key_width), dtype)  # [L, B·K, S, Ek]
+        self.values = np.zeros((*heads, self.specs[0].value_width), dtype)  # [L, B·K, S, Ev]
+        self.lengths = [0] * sequences
+        self.open_view: ContiguousView | None = None
+
+    def step(
+        self, sequences: Sequence[int], lengths: Sequence[int], parents: Int[np.ndarray, "T"] | None = None
+    ) -> "ContiguousView":
+        """See `Cache.step`. Raises ValueError for trees too, for other ids, and for more tokens than there is room."""
+        check_step(sequences, lengths, parents)
+        if parents is not None:
+            raise ValueError("this cache stores chains of tokens, not trees; leave parents out")
+        for sequence, new in zip(sequences, lengths, strict=True):
+            if not 0 <= sequence < len(self.lengths):
+                raise ValueError(f"this cache knows the sequences 0..{len(self.lengths) - 1}, got {sequence}")
+            if self.length(sequence) + new > self.context:
+                raise ValueError(
+                    f"sequence {sequence} has {self.length(sequence)} tokens and gets {new} more, "
+                    f"but this cache has room for {self.context}"
+                )
+        self.open_view = ContiguousView(self, sequences, lengths)
+        return self.open_view
+
+    def length(self, sequence: int) -> int:
+        """See `Cache.length`."""
+        return self.lengths[sequence]
+
+    def free(self, sequence: int) -> None:
+        """See `Cache.free`."""
+        self.lengths[sequence] = 0
+
+
+class ContiguousView:
+    """A step on a `ContiguousCache`; see `memory.View`."""
+
+    def __init__(self, cache: ContiguousCache, sequences: Sequence[int], lengths: Sequence[int]) -> None:
+        self.cache = cache
+        self.config = cache.config
+        self.sequences = sequences
+        self.lengths = lengths
+        self.groups = _groups(sequences, lengths, [cache.length(sequence) for sequence in sequences])
+        self.masks: dict[int | None, list[Bool[np.ndarray, "T S"]]] = {}  # window -> one for each group
+
+    def attend(
+        self,
+        layer: int,
+        q: Float[np.ndarray, "T H Ek"],
+        k: Float[np.ndarray, "T K Ek"],
+        v: Float[np.ndarray, "T K Ev"],
+        sinks: Float[np.ndarray, "H"] | None = None,
+    ) -> Float[np.ndarray, "T H Ev"]:
+        """See `View.attend`."""
+        self._check_open()
+        spec = self.cache.specs[layer]
+        check_attend(self.config, spec, sum(self.lengths), q, k, v, sinks)
+        if spec.window not in self.masks:
+            self.masks[spec.window] = [causal(group.new, spec.window, group.stored) for group in self.groups]
+        outputs = []
+        for group, visible in zip(self.groups, self.masks[spec.window], strict=True):
+            heads = group.heads(spec.kv_heads)
+            keys, values = self.cache.keys[layer, heads], self.cache.values[layer, heads]  # [nK, room, E], views
+            end = group.stored + group.new
+            keys[:, group.stored : end] = group.together(k).swapaxes(0, 1)  # [T, nK, Ek] -> [nK, T, Ek]
+            values[:, group.stored : end] = group.together(v).swapaxes(0, 1)
+            output = attend_in_blocks(
+                group.together(q),  # [T, nH, Ek]
+                keys[:, :end].swapaxes(0, 1),  # [S, nK, Ek]
+                values[:, :end].swapaxes(0, 1),
+                spec,
+                visible,
+                None if sinks is None else np.tile(sinks, group.count),
+            )
+            outputs.append(group.apart(output))
+        return outputs[0] if len(outputs) == 1 else np.concatenate(outputs)  # [T, H, Ev]
+
+    def commit(self, kept: Int[np.ndarray, "kept"] | None = None) -> None:
+        """See `View.commit`: what stays of a chain is its beginning, so nothing has to move."""
+        self._check_open()
+        check_kept(kept, self.lengths, None)
+        start = 0
+        for sequence, new in zip(self.sequences, self.lengths, strict=True):
+            stays = new if kept is None else int(np.count_nonzero((start <= kept) & (kept < start + new)))
+            self.cache.lengths[sequence] += stays
+            start += new
+        self.cache.open_view = None
+
+    def _check_open(self) -> None:
+        if self.cache.open_view is not self:
+            raise ValueError("this view was committed, or another one was opened; open the next step with cache.step")
+
+
+@dataclass(frozen=True)
+class Group:
+    """`count` sequences that are neighbours in a step and in the cache, with `stored` tokens and `new` ones each.
+
+    For attention they are one sequence with `count` times the heads, so one call serves a whole batch.
+    """
+
+    first: int  # sequence
+    count: int
+    start: int  # of their tokens on the flat axis
+    stored: int
+    new: int
+
+    def heads(self, kv_heads: int) -> slice:
+        """Their key/value heads among those of all sequences."""
+        return slice(self.first * kv_heads, (self.first + self.count) * kv_heads)
+
+    def together(self, x: Float[np.ndarray, "all H E"]) -> Float[np.ndarray, "T nH E"]:
+        """Their part of the flat axis, the heads of all of them side by side."""
+        _, H, E = x.shape
+        mine = x[self.start : self.start + self.count * self.new].reshape(self.count, self.new, H, E)
+        return mine.swapaxes(0, 1).reshape(self.new, self.count * H, E)
+
+    def apart(self, x: Float[np.ndarray, "T nH E"]) -> Float[np.ndarray, "nT H E"]:
+        """Back to one sequence after the other."""
+        T, heads, E = x.shape
+        apart = x.reshape(T, self.count, heads // self.count, E).swapaxes(0, 1)
+        return apart.reshape(self.count * T, heads // self.count, E)
+
+
+def _groups(sequences: Sequence[int], lengths: Sequence[int], stored: Sequence[int]) -> list[Group]:
+    """As few groups as the order of the step allows."""
+    groups: list[Group] = []
+    start = 0
+    for sequence, new, before in zip(sequences, lengths, stored, strict=True):
+        last = groups[-1] if groups else None
+        if last and (last.first + last.count, last.stored, last.new) == (sequence, before, new):
+            groups[-1] = Group(last.first, last.count + 1, last.start, before, new)
+        else:
+            groups.append(Group(sequence, 1, start, before, new))
+        start += new
+    return groups
