@@ -28,7 +28,7 @@ def _threshold_kernel(row_ptr, out_ptr, vocabulary, peak, target, WEIGH: tl.cons
     lowest = tl.full([], -float("inf"), tl.float32)
     peak = tl.to_tensor(peak).to(tl.float32)
     found = kernels._threshold(
-        row_ptr, row_ptr, vocabulary, 1.0, 0.0, 0.0, lowest, vocabulary, peak, 1.0, target, WEIGH, False, BLOCK
+        row_ptr, row_ptr, vocabulary, 1.0, 0.0, 0.0, lowest, peak, 1.0, target, WEIGH, False, BLOCK
     )
     tl.store(out_ptr, found)
 
