@@ -169,9 +169,12 @@ def _experts(config: ModelConfig, take: WeightReader, theirs: str, names: tuple[
     D, moe = config.width, config.moe
     F = moe.expert_width
     gate, up, down = names
+    router = take.matrix(
+        D, {f"{theirs}gate.weight": moe.experts}
+    )  # first: bears out how many there are
     experts = [f"{theirs}experts.{x}." for x in range(moe.experts)]
     layer = {
-        "router": take.matrix(D, {f"{theirs}gate.weight": moe.experts}),
+        "router": router,
         "experts.gate_up": take.stacked(D, [{f"{x}{gate}.weight": F, f"{x}{up}.weight": F} for x in experts]),
         "experts.down": take.stacked(F, [{f"{x}{down}.weight": D} for x in experts]),
     }

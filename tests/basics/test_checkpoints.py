@@ -3,6 +3,7 @@
 import json
 import shutil
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,13 +13,15 @@ from gguf import GGUFWriter
 from safetensors.torch import load_file, save_file
 from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
-from llminfer.basics import checkpoints
+from llminfer.basics import checkpoints, hugging_face_weights
 from llminfer.basics.checkpoints import available_models, load_model, load_tokenizer, load_weights, model_path
-from llminfer.basics.config import RopeSpec
+from llminfer.basics.config import MoeSpec, RopeSpec
 from llminfer.basics.fetching import RELEASES
 from llminfer.basics.memory import NoCache
 from llminfer.basics.parameters import parameter_count
+from llminfer.basics.presets import preset
 from llminfer.basics.rotary import rope_frequencies
+from llminfer.basics.weight_reading import WeightReader
 
 SMOLLM2 = RELEASES["smollm2"].path
 needs_smollm2 = pytest.mark.skipif(
@@ -110,6 +113,16 @@ class TestNames:
             load_model(folder)
 
 
+class NoTensors:
+    """A checkpoint with a config and nothing else."""
+
+    where = "nothing"
+    shapes: dict[str, tuple[int, ...]] = {}
+
+    def load(self, name: str) -> np.ndarray:
+        raise KeyError(name)
+
+
 class TestFolders:
     @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
     def test_every_weight_has_the_dtype_asked_for(self, folder, dtype):
@@ -159,6 +172,15 @@ class TestFolders:
             ValueError, match=r"mlp.gate_proj.weight has shape \[24, 16\], but the config needs \[25, 16\]"
         ):
             load_model(folder)
+
+    def test_a_config_that_claims_many_experts_costs_no_memory(self):
+        config = replace(preset("mixtral-8x7b"), moe=MoeSpec(experts=100_000, top_k=2, expert_width=8))
+        tracemalloc.start()
+        with pytest.raises(ValueError, match="tensor m.gate.weight is missing"):
+            hugging_face_weights._experts(config, WeightReader(NoTensors(), np.dtype("float32")), "m.", ("w1", "w3", "w2"))
+        _, peak_bytes = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak_bytes < 1e6
 
     def test_a_missing_tensor_is_named(self, folder):
         change_json(folder / "config.json", num_hidden_layers=3)
