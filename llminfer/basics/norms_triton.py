@@ -114,11 +114,12 @@ SHAPES = {
 
 
 def rmsnorm_cases(rng: np.random.Generator, size: str, dtype: str) -> list[dict]:
-    return [{"x": _normal(rng, shape, dtype), "gain": _normal(rng, shape[1:], dtype)} for shape in SHAPES[size]]
+    cases = [{"x": _normal(rng, shape, dtype), "gain": _normal(rng, shape[1:], dtype)} for shape in SHAPES[size]]
+    return cases + [_small(rng, dtype, "x", "gain")] if size == "odd" else cases
 
 
 def rmsnorm_residual_cases(rng: np.random.Generator, size: str, dtype: str) -> list[dict]:
-    return [
+    cases = [
         {
             "x": _normal(rng, shape, dtype),
             "residual": _normal(rng, shape, dtype),
@@ -127,17 +128,30 @@ def rmsnorm_residual_cases(rng: np.random.Generator, size: str, dtype: str) -> l
         }
         for shape in SHAPES[size]
     ]
+    return cases + [_small(rng, dtype, "x", "residual", "gain")] if size == "odd" else cases
 
 
 def layernorm_cases(rng: np.random.Generator, size: str, dtype: str) -> list[dict]:
-    return [
-        {
-            "x": _normal(rng, shape, dtype, mean=2.0),  # a mean that must be taken away
-            "gain": _normal(rng, shape[1:], dtype),
-            "bias": _normal(rng, shape[1:], dtype),
-        }
-        for shape in SHAPES[size]
-    ]
+    cases = [_layernorm_case(rng, shape, dtype, mean=2.0) for shape in SHAPES[size]]
+    if size == "odd":
+        cases.append(_small(rng, dtype, "x", "gain", "bias"))
+        if dtype == "float32":  # mean(x²) - mean(x)² would keep two digits of this variance; float16 has not that range
+            cases.append(_layernorm_case(rng, (3, 64), dtype, mean=100.0))
+    return cases
+
+
+def _layernorm_case(rng: np.random.Generator, shape: tuple[int, int], dtype: str, mean: float) -> dict:
+    return {
+        "x": _normal(rng, shape, dtype, mean),  # a mean that must be taken away
+        "gain": _normal(rng, shape[1:], dtype),
+        "bias": _normal(rng, shape[1:], dtype),
+    }
+
+
+def _small(rng: np.random.Generator, dtype: str, *names: str) -> dict:
+    """Rows so small that an eps other than the default is most of what they are divided by."""
+    shapes = {name: (2, 40) if name in ("x", "residual") else (40,) for name in names}
+    return {name: _normal(rng, shape, dtype) / np.array(8, dtype) for name, shape in shapes.items()} | {"eps": 0.05}
 
 
 def _normal(rng: np.random.Generator, shape: tuple[int, ...], dtype: str, mean: float = 0.0) -> np.ndarray:

@@ -64,12 +64,15 @@ def softmax_cases(rng: np.random.Generator, size: str, dtype: str) -> list[dict]
 def _scores(rng: np.random.Generator, shape: tuple[int, int], dtype: str) -> np.ndarray:
     """Random scores, every seventh masked; in the last of several rows all but the last score.
 
-    The first row lies far below zero, where a maximum that started from 0 would leave nothing of the sum.
+    The first row lies far below zero, where a maximum that started from 0 would leave nothing of the sum. In a row of
+    several blocks an early score of it stands far above all later ones, whose blocks must not lower the maximum.
     """
     x = rng.standard_normal(shape, np.float32)
     x[0] -= 300.0
     x[:, :-1:7] = -np.inf
     x[1:][-1:, :-1] = -np.inf
+    if shape[1] > MAX_BLOCK:
+        x[0, 1] = 200.0
     return x.astype(dtype)
 
 

@@ -74,6 +74,8 @@ def rope(
     out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     PAIRS = triton.next_power_of_2(pairs)
     REST = triton.next_power_of_2(width - 2 * pairs) if width > 2 * pairs else 0
+    if not heads:
+        return out
     HEADS = min(triton.next_power_of_2(heads), max(TILE // PAIRS, 1))
     _rope_kernel[(tokens, triton.cdiv(heads, HEADS))](
         x, positions, frequencies, out,
@@ -102,7 +104,15 @@ def rotation(
 
 SHAPES = {  # T, H, E, pairs
     "tiny": [(2, 2, 8, 4)],
-    "odd": [(1, 37, 64, 32), (5, 3, 20, 10), (2, 1, 199, 37), (2, 5, 256, 128), (3, 2, 2, 1), (2, 3, 20, 4)],
+    "odd": [
+        (1, 37, 64, 32),
+        (5, 3, 20, 10),
+        (2, 1, 199, 37),
+        (2, 5, 256, 128),
+        (3, 2, 2, 1),
+        (2, 3, 20, 4),
+        (1, 33, 256, 128),  # more heads than one program holds
+    ],  # fmt: skip
     "bench": [(4096, 40, 128, 64)],  # 32 query and 8 key heads
 }
 

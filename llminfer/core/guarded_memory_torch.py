@@ -16,7 +16,8 @@ GUARD = 8192
 """Elements on each side of a tensor: more than one block or row, so that an error by one lands inside; two of them are
 few enough that torch fills them in one thread."""
 ROW_GAP = 16
-"""Elements between the rows of a strided tensor; keeps rows 16-byte aligned, which tensor descriptors need."""
+"""Elements between the rows of a strided tensor, or a multiple, so that rows stay 16-byte aligned, which tensor
+descriptors need. Arguments after one another have different multiples: a kernel must not take the stride of another."""
 
 _UNINITIALISED = (torch.empty, torch.empty_like, torch.Tensor.new_empty)
 _INITIALISED = (
@@ -59,13 +60,15 @@ def poison(tensor: torch.Tensor, kind: int) -> torch.Tensor:
 class Guarded:
     """A tensor inside a larger poisoned buffer that remembers how it was.
 
-    `tensor` has the given shape and, when fresh, holds poison. Strided, each row is followed by ROW_GAP poisoned
-    elements and each further axis by one poisoned slice; otherwise it is contiguous. `kind` is that of the poison.
+    `tensor` has the given shape and, when fresh, holds poison. Strided, each row is followed by 1 to 3 ROW_GAPs of
+    poisoned elements, as `kind` has it, and each further axis by one poisoned slice; otherwise it is contiguous. `kind`
+    is that of the poison.
     """
 
     def __init__(self, shape: tuple[int, ...], like: torch.Tensor, kind: int, strided: bool = False) -> None:
         self.shape = tuple(shape)
-        gaps = [1] * (len(self.shape) - 1) + [ROW_GAP] if strided and len(self.shape) > 1 else [0] * len(self.shape)
+        row_gap = ROW_GAP * (1 + kind % 3)
+        gaps = [1] * (len(self.shape) - 1) + [row_gap] if strided and len(self.shape) > 1 else [0] * len(self.shape)
         self._padded = tuple(length + gap for length, gap in zip(self.shape, gaps, strict=True))
         size = int(np.prod(self._padded, dtype=np.int64))
         self._buffer = poison(torch.empty(GUARD + size + GUARD, dtype=like.dtype, device=like.device), kind)

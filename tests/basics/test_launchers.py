@@ -116,6 +116,7 @@ def test_no_tokens_give_no_rows():
     assert ops_triton.rmsnorm(empty, gain).shape == (0, 8)
     assert ops_triton.swiglu(empty).shape == (0, 4)
     assert ops_triton.rope(normal(0, 2, 8), POSITIONS[:0], normal(4)).shape == (0, 2, 8)
+    assert ops_triton.rope(normal(2, 0, 8), POSITIONS, normal(4)).shape == (2, 0, 8)
     assert ops_triton.embed(normal(5, 8), torch.zeros(0, dtype=torch.int64, device=DEVICE)).shape == (0, 8)
 
 

@@ -1,12 +1,13 @@
 """Guards and poison: what is written or read beside a tensor shows."""
 
+import numpy as np
 import pytest
 
 pytest.importorskip("llminfer.core.triton_environment", exc_type=ImportError)  # torch or triton may be missing
 
 import torch
 
-from llminfer.core.guarded_memory_torch import GUARD, ROW_GAP, Guarded, PoisonedAllocations
+from llminfer.core.guarded_memory_torch import GUARD, ROW_GAP, Guarded, PoisonedAllocations, guarded_arguments
 
 FLOATS = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2]
 INTEGERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.bool]
@@ -54,6 +55,12 @@ def test_one_element_written_in_the_gap_between_rows_is_seen():
     assert memory.tensor.stride() == (4 + ROW_GAP, 1)
     torch.as_strided(memory.tensor, (1,), (1,), memory.tensor.storage_offset() + 4)[0] = 0
     assert not memory.guards_intact
+
+
+def test_strided_arguments_of_one_shape_have_strides_of_their_own():
+    same = {name: np.zeros((2, 8), np.float32) for name in ("x", "residual")}
+    x, residual = guarded_arguments(same, "cpu", strided=True).values()
+    assert x.tensor.stride() != residual.tensor.stride()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.int32, torch.uint8])
