@@ -52,6 +52,7 @@ class MeasuredDevice(Device):
     call_overhead_s: what one call on a handful of numbers costs; launch_overhead_s: what each kernel in a queue of tiny
     ones takes on a GPU (None on a CPU). processor_share: how much of a core a busy thread got meanwhile; well below 1,
     other programs were at work, all rates are too low, and it is worth to measure again.
+    Raises ValueError for counts, rates and times that cannot be, as a damaged file has them.
     """
 
     engine: Engine
@@ -65,6 +66,22 @@ class MeasuredDevice(Device):
     processor_share: float = 1.0
     last_level_cache_bytes: int | None = None
     measured_on: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        counts = {"threads": self.threads, "working_set_bytes": self.working_set_bytes}
+        if self.last_level_cache_bytes is not None:
+            counts["last_level_cache_bytes"] = self.last_level_cache_bytes
+        for what, value in counts.items():
+            if type(value) is not int or value < 1:
+                raise ValueError(f"{what} of {self.name!r} must be an integer of at least 1, got {value!r}")
+        for what in ("copy_bandwidth", "read_bandwidth", "gemv_bandwidth"):
+            if not 0 < getattr(self, what) < float("inf"):
+                raise ValueError(f"{what} of {self.name!r} must be a positive number, got {getattr(self, what)}")
+        for what in ("call_overhead_s", "launch_overhead_s", "processor_share"):
+            value = getattr(self, what)
+            if value is not None and not 0 <= value < float("inf"):
+                raise ValueError(f"{what} of {self.name!r} must be a number of at least 0, got {value}")
 
 
 def measure_device(engine: Engine = "numpy", refresh: bool = False) -> MeasuredDevice:
@@ -226,7 +243,7 @@ def _load(file: Path, circumstances: dict) -> MeasuredDevice | None:
     try:
         stored = json.loads(file.read_text(encoding="utf-8"))
         return MeasuredDevice(**stored["device"]) if stored["circumstances"] == circumstances else None
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
 
 

@@ -5,7 +5,6 @@ stranger: every field is checked, and an error names the file and the field.
 """
 
 import json
-import math
 import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 from llminfer.core.pairs import PACKAGE
 
 SCHEMA = 1
+TOO_LARGE = 1e300  # nothing measured comes near, and every number below it fits a float
 RESULTS = PACKAGE.parent / "docs" / "results"
 
 
@@ -99,12 +99,12 @@ def read_run(path: Path) -> RecordedRun:
     """One run from its file. Raises ValueError naming the file and the field that is missing or wrong."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # bad JSON, bad UTF-8, or brackets nested without end
         raise ValueError(f"{path.name} is not JSON: {error}") from error
     where = path.name
     if not isinstance(data, dict):
         raise ValueError(f"{where} must hold an object, got {type(data).__name__}")
-    if data.get("schema") != SCHEMA:
+    if type(data.get("schema")) is not int or data["schema"] != SCHEMA:  # true and 1.0 equal 1
         raise ValueError(f"{where}: schema must be {SCHEMA}, got {data.get('schema')!r}")
     found = {name: _field(data, name, test, wanted, where) for name, (test, wanted) in _RUN_FIELDS.items()}
     points = [_read_point(point, f"{where}: points[{place}]") for place, point in enumerate(found.pop("points"))]
@@ -159,7 +159,7 @@ def _is_date(value: object) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < TOO_LARGE
 
 
 def _is_number_or_none(value: object) -> bool:

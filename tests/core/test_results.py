@@ -81,6 +81,9 @@ def test_a_point_without_one_of_its_fields_is_refused_by_place_and_name(tmp_path
     ("changes", "named"),
     [
         ({"schema": 2}, "schema"),
+        ({"schema": True}, "schema"),
+        ({"schema": 1.0}, "schema"),
+        ({"points": [POINT | {"flops": 10**400}]}, "flops"),
         ({"device": " "}, "device"),
         ({"date": "3 February"}, "date"),
         ({"date": "20010203"}, "date"),
@@ -104,7 +107,7 @@ def test_a_field_that_cannot_be_is_refused_by_name(tmp_path, changes, named):
         fold(written(tmp_path, RUN | changes), tmp_path / "results")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1]", "\xff"])
+@pytest.mark.parametrize("text", ["", "{", "[1]", "\xff", "[" * 100_000])
 def test_a_file_that_is_no_run_is_refused(tmp_path, text):
     path = tmp_path / "run.json"
     path.write_bytes(text.encode("latin-1"))
