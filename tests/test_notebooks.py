@@ -144,3 +144,12 @@ def test_a_notebook_without_outputs_is_noticed(run_notebooks, tmp_path):
 def test_a_notebook_that_is_too_big_is_noticed(run_notebooks, tmp_path):
     [complaint] = run_notebooks.complaints(a_notebook(run_notebooks, tmp_path / "a.ipynb", text="x" * 1_500_000))
     assert "more than 1500000" in complaint
+
+
+def test_a_kernel_that_dies_is_a_failure_with_the_name_of_its_notebook(run_notebooks, monkeypatch, capsys):
+    def die(path):
+        raise run_notebooks.DeadKernelError("Kernel died")
+
+    monkeypatch.setattr(run_notebooks, "execute", die)
+    assert run_notebooks.run([ROOT / "notebooks" / "some.ipynb"], keep=None) == 1
+    assert "some.ipynb: a cell failed.\nKernel died" in capsys.readouterr().err

@@ -17,7 +17,7 @@ import nbformat
 from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
 from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError, CellTimeoutError
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST_BYTES = 1_500_000
@@ -64,7 +64,7 @@ def run(paths: list[Path], keep) -> int:
             path = waiting[done]
             try:
                 notebook, seconds = done.result()
-            except (CellExecutionError, CellTimeoutError) as error:
+            except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
                 failures += 1
                 print(f"  FAILED   {name_failing_cell(path, error)}", file=sys.stderr, flush=True)
                 continue

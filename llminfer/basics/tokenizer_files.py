@@ -111,6 +111,8 @@ def _ranks(vocabulary: Mapping[str, int], merges: Iterable[Any], where: str) -> 
             ranks[token.translate(ALPHABET).encode("latin-1")] = i
         except UnicodeEncodeError:
             raise ValueError(f"{where}: token {token!r} does not spell bytes; only byte-level BPE is read") from None
+    if not ranks:
+        raise ValueError(f"{where}: the vocabulary has no tokens that a text can become; expected at least one")
     if b"" in ranks:
         raise ValueError(f"{where}: token {ranks[b'']} is empty; expected at least one byte")
     _check_merges(vocabulary, merges, where)
@@ -148,6 +150,8 @@ def _added_tokens(fields: Fields) -> tuple[dict[str, int], dict[str, int]]:
     special, added = {}, {}
     for token in _list(fields, "added_tokens") if "added_tokens" in fields else []:
         match token:
+            case {"content": str(content)} if any("\ud800" <= letter <= "\udfff" for letter in content):
+                raise fields.error("added_tokens", f"{content[:80]!r} holds a lone surrogate, which is no character")
             case {"id": int(i), "content": str(content), **flags} if content and 0 <= i < MOST_IDS:
                 (special if flags.get("special", False) else added)[content] = i
             case _:
@@ -186,8 +190,12 @@ def _eos_ids(folder: Path) -> tuple[int, ...]:
 
 
 def _chat_template(folder: Path) -> str:
-    if (folder / "chat_template.jinja").is_file():
-        return (folder / "chat_template.jinja").read_text(encoding="utf-8")
+    path = folder / "chat_template.jinja"
+    if path.is_file():
+        try:
+            return path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as problem:
+            raise ValueError(f"{path} is not UTF-8: {problem}") from None
     if (folder / "tokenizer_config.json").is_file():
         template = read_json(folder / "tokenizer_config.json").get("chat_template")
         return template if isinstance(template, str) else ""

@@ -240,6 +240,24 @@ def test_no_junk_in_a_file_gets_past_as_another_error(described, metadata, load)
     assert refused > 60
 
 
+def test_an_added_token_that_is_no_text_is_refused_by_name(described, load):
+    described["added_tokens"][0]["content"] = "\ud800"
+    with pytest.raises(ValueError, match=r"tokenizer.json: added_tokens is .*lone surrogate"):
+        load(described)
+
+
+def test_a_chat_template_that_is_not_utf_8_is_refused_by_name(described, load, tmp_path):
+    (tmp_path / "chat_template.jinja").write_bytes("é".encode("latin-1"))
+    with pytest.raises(ValueError, match="chat_template.jinja is not UTF-8"):
+        load(described)
+
+
+def test_a_vocabulary_without_tokens_is_refused(described, load):
+    described["model"] |= {"vocab": {}, "merges": []}
+    with pytest.raises(ValueError, match="tokenizer.json: model: the vocabulary has no tokens"):
+        load(described)
+
+
 class TestPatterns:
     def test_the_forms_of_a_pre_tokenizer(self):
         level = {"type": "ByteLevel", "add_prefix_space": False}
