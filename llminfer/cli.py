@@ -156,7 +156,8 @@ def generate(
         max_tokens=max_tokens,
         stop=tuple(stop or ()),
     )
-    completion = write_completion(prompt, io.StringIO() if as_json else sys.stdout, model, params, chat)
+    unheard = as_json or sys.stdout is None  # a program without a console, such as pythonw, has no stdout
+    completion = write_completion(prompt, io.StringIO() if unheard else sys.stdout, model, params, chat)
     if as_json:
         _print_json(
             {
@@ -237,9 +238,12 @@ def compile_(
 
 def main() -> None:
     """Run the command line. A mistake of the user's ends in one line that says what to do, not in a traceback."""
+    for output in (sys.stdout, sys.stderr):
+        if hasattr(output, "reconfigure"):
+            output.reconfigure(errors="replace")  # a terminal that is not UTF-8 shows ? for what it lacks
     try:
-        app(standalone_mode=True)
-    except (ValueError, FileNotFoundError, ImportError) as mistake:
+        app(standalone_mode=True)  # which ends quietly when the pipe it writes to is closed
+    except (ValueError, OSError, ImportError) as mistake:
         if os.environ.get("LLMINFER_TRACEBACK"):
             raise
         print(f"error: {mistake}", file=sys.stderr)

@@ -124,7 +124,8 @@ def _cache() -> Finding:
 
 def _shown(path: Path) -> str:
     """A path as a bug report may show it: the home folder as ~."""
-    return str(path).replace(str(Path.home()), "~")
+    home = Path.home()
+    return str(Path("~") / path.relative_to(home)) if path.is_relative_to(home) else str(path)
 
 
 def _models() -> list[Finding]:

@@ -61,18 +61,28 @@ class Report:
         return {"title": self.title, "passed": self.passed, "results": self.data, "notes": list(self.notes)}
 
 
+def _nothing(which: str | None) -> Report:
+    """The report on a chapter whose kernels are still to be written."""
+    return Report("Pairs", ("pair",), ((f"chapter {which} has no pairs yet",),), [])
+
+
 def list_pairs(which: str | None = None) -> Report:
     """The pairs and the modules of their kernels. Reads sources only: works without torch."""
     modules, numbers = pair_modules(), {package: number for number, package in CHAPTERS.items()}
     found = [(name, numbers.get(name.split(".")[0], ""), modules[name]) for name in pair_names(which)]
+    if not found:
+        return _nothing(which)
     data = [dict(zip(("pair", "chapter", "module"), row, strict=True)) for row in found]
     return Report("Pairs", ("pair", "chapter", "kernel"), tuple(found), data)
 
 
 def check_pairs(which: str | None = None, tell: Callable[[str], None] = _silent) -> Report:
     """Hold every kernel against its reference; a row for each pair and dtype, with the trial nearest to its limit."""
+    chosen = find_pairs(which)
+    if not chosen:
+        return _nothing(which)
     rows, data, notes = [], [], []
-    for pair in find_pairs(which):
+    for pair in chosen:
         tell(pair.name)
         result = check(pair)
         for dtype in dict.fromkeys(trial.dtype for trial in result.trials):
@@ -108,6 +118,8 @@ def bench_pairs(
     A time faster than the roof allows fails the report. Raises ValueError for an unknown name or device.
     """
     chosen, devices = find_pairs(which), [device(name) for name in predict_on]
+    if not chosen:
+        return _nothing(which)
     if roof is None:
         from llminfer.core.triton_environment import DEVICE  # torch is there: find_pairs needed it
 
@@ -123,7 +135,10 @@ def compile_report(
     which: str | None = None, targets: Sequence[str] = tuple(TARGETS), dtype: str | None = None
 ) -> Report:
     """Compile every kernel for every target, all in one process; a row for each kernel, a column for each target."""
-    results = compile_pairs(find_pairs(which), targets, dtype)
+    chosen = find_pairs(which)
+    if not chosen:
+        return _nothing(which)
+    results = compile_pairs(chosen, targets, dtype)
     names = dict.fromkeys((result.pair, result.dtype, kernel) for result in results for kernel in _kernel_names(result))
     by_target = {(result.pair, result.target): result for result in results}
     rows = [

@@ -105,3 +105,12 @@ def test_a_compile_report_has_a_column_for_each_target(house, monkeypatch):
 def test_a_report_is_plain_data(house, make):
     data = json.loads(json.dumps(make().as_dict(), allow_nan=False))
     assert set(data) == {"title", "passed", "results", "notes"}
+
+
+@pytest.mark.parametrize("make", [list_pairs, check_pairs, bench_pairs, compile_report])
+def test_a_chapter_without_pairs_says_so(monkeypatch, make):
+    monkeypatch.setattr(pair_reports, "find_pairs", lambda which: ())
+    monkeypatch.setattr(pair_reports, "pair_names", lambda which: ())
+    report = make("3.2")
+    assert "chapter 3.2 has no pairs yet" in printed(report)
+    assert report.passed and report.data == []
