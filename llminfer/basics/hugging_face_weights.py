@@ -169,9 +169,7 @@ def _experts(config: ModelConfig, take: WeightReader, theirs: str, names: tuple[
     D, moe = config.width, config.moe
     F = moe.expert_width
     gate, up, down = names
-    router = take.matrix(
-        D, {f"{theirs}gate.weight": moe.experts}
-    )  # first: bears out how many there are
+    router = take.matrix(D, {f"{theirs}gate.weight": moe.experts})  # first: bears out how many there are
     experts = [f"{theirs}experts.{x}." for x in range(moe.experts)]
     layer = {
         "router": router,
