@@ -51,6 +51,12 @@ def test_numbers_between_bounds_are_those_whose_decimals_are(low, high, low_open
         assert (grammar is not None and grammar.accepts(text)) == expected, (schema, text)
 
 
+def test_open_bounds_leave_the_bound_itself_out():
+    assert allows({"type": "integer", "exclusiveMinimum": 3, "exclusiveMaximum": 6}, "3", "4", "5", "6") == [
+        False, True, True, False,
+    ]  # fmt: skip
+
+
 def test_zeros_behind_the_point_do_not_step_over_an_open_bound():
     schema = {"type": "number", "exclusiveMinimum": 3, "maximum": 3.05}
     assert allows(schema, "3", "3.0", "3.00", "3.001", "3.05", "3.051") == [False, False, False, True, True, False]
@@ -177,6 +183,7 @@ def test_one_of_is_taken_where_it_is_plain_that_only_one_can_hold():
     ]
     assert allows({"oneOf": shapes}, '{"kind": "square", "r": 1}', '{"kind": "line"}') == [True, False]
     assert allows({"oneOf": [{"type": "null"}, {"enum": ["a"]}]}, "null", '"a"') == [True, True]
+    assert allows({"oneOf": [{"enum": [1, "a"]}, {"enum": [True, "b"]}]}, "1", "true") == [True, True]  # 1 is not true
     for overlapping in (
         [{"type": "integer"}, {"type": "number"}],
         [{"const": 1}, {"enum": [1.0, 2]}],
