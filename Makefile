@@ -17,6 +17,7 @@ help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 setup: $(READY) ## the environment in .venv (TORCH=auto|keep|none)
+	@$(if $(filter setup,$(MAKECMDGOALS)),echo "Ready: $(VENV) with TORCH=$(TORCH)",true)
 
 $(READY): pyproject.toml constraints.txt tools/set_up.py
 	$(PYTHON) tools/set_up.py --torch $(TORCH) --venv $(VENV)

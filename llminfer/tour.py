@@ -102,7 +102,8 @@ def run_tour(folder: str | Path = ".", console: Console | None = None, refresh: 
     _head(console, "4  And really", "a step for one token, with nothing before it")
     console.print(f"{_ms(step.measured_s)} a token: [bold]{1 / step.measured_s:.0f} tokens/s[/]")
 
-    _head(console, "5  Why", f"{_ms(step.overhead_s)} + {_ms(step.reading_s)}, as follows")
+    rest = max(step.measured_s - step.overhead_s - step.reading_s, 0)
+    _head(console, "5  Why", f"{_ms(step.overhead_s)} + {_ms(step.reading_s)}, as follows, and {_ms(rest)} unexplained")
     explanation = explain(step, device)
     console.print(" ".join(explanation))
 

@@ -88,7 +88,7 @@ def _draw_ceilings(axes: Axes, devices: list[Device]) -> None:
     axes.set_xlabel("tokens per second (logarithmic)")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_title("What memory allows one sequence with weights of 16 bits")
+    axes.set_title("What the roofline allows one sequence, weights in 16 bits")
     fastest = max((row for row in rows if row[3]), key=lambda row: row[3])
     describe(
         axes,
