@@ -7,6 +7,7 @@ import torch
 pytest.importorskip("llminfer.core.triton_environment", exc_type=ImportError)  # torch or triton may be missing
 
 from llminfer.basics import batched_sampling_triton as kernels
+from llminfer.basics.penalties import apply_frequency_penalty, apply_presence_penalty, apply_repetition_penalty
 from llminfer.basics.sampling import gumbel
 from llminfer.basics.truncations import apply_top_k, apply_top_p
 from llminfer.core.triton_environment import DEVICE, tl, triton
@@ -19,6 +20,7 @@ ROWS = {
     "masked": np.where(np.arange(30) % 4 == 2, np.linspace(-3, 3, 30), -np.inf),
     "zeros of both signs": np.array([0.0, -0.0, 0.0, -0.0, 1.0, -1.0]),
     "far apart": np.array([-3e38, 3.0, 2.0, -1e30, 1e-38, 0.0, 3.0]),
+    "neighbours among float32": 1 + np.array([3, 0, 1, 4, 2, 4, 7, 5]) * 2.0**-23,
     "one": np.array([2.0]),
 }
 
@@ -31,6 +33,13 @@ def _threshold_kernel(row_ptr, out_ptr, vocabulary, peak, target, WEIGH: tl.cons
         row_ptr, row_ptr, vocabulary, 1.0, 0.0, 0.0, lowest, peak, 1.0, target, WEIGH, False, BLOCK
     )
     tl.store(out_ptr, found)
+
+
+@triton.jit
+def _penalised_kernel(row_ptr, occurred_ptr, out_ptr, vocabulary, BLOCK: tl.constexpr):
+    token = tl.arange(0, BLOCK)
+    x = kernels._penalised(row_ptr, occurred_ptr, token, vocabulary, 1.25, 0.5, 0.1875, True)
+    tl.store(out_ptr + token, x)
 
 
 @triton.jit
@@ -61,6 +70,17 @@ def test_the_threshold_of_top_p_keeps_what_the_reference_keeps(name):
     for p in (0.01, 0.68, 0.97):
         kept = apply_top_p(row.astype(np.float64), p) > -np.inf
         np.testing.assert_array_equal((row >= threshold(row, float(p * total), weigh=True)) & (row > -np.inf), kept)
+
+
+def test_penalties_are_those_of_the_reference_and_nothing_lies_past_the_vocabulary():
+    row = np.array([2.0, -2.0, 0.0, 5.0, -np.inf, 5.0, -5.0, 1.0, -1.0, 4.0], np.float32)
+    occurred = np.array([0, 1, 1, 1, 1, 2, 2, 3, 6, 9], np.int32)
+    expected = apply_repetition_penalty(row, occurred, 1.25)
+    expected = apply_presence_penalty(apply_frequency_penalty(expected, occurred, 0.5), occurred, 0.1875)
+    out = torch.empty(16, device=DEVICE)
+    on_device = [torch.tensor(array, device=DEVICE) for array in (row, occurred)]
+    _penalised_kernel[(1,)](*on_device, out, len(row), BLOCK=16)
+    np.testing.assert_array_equal(out.cpu().numpy(), [*expected, *[-np.inf] * 6])
 
 
 def test_noise_is_that_of_the_reference_to_six_digits_where_tokens_win():
