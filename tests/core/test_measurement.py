@@ -121,7 +121,7 @@ def test_another_number_of_threads_is_another_measurement(counted, monkeypatch):
         lambda text: text.replace(b'"bandwidth": 20000000000.0', b'"bandwidth": NaN'),
         lambda text: text.replace(b'"bandwidth": 20000000000.0', b'"bandwidth": "fast"'),
         b"[" * 100_000,
-        lambda text: text.replace(b'"threads": 2', b'"threads": "many"'),
+        lambda text: text.replace(b'2,\n    "working_set_bytes"', b'"many",\n    "working_set_bytes"'),
         lambda text: text.replace(b'"copy_bandwidth": 20000000000.0', b'"copy_bandwidth": "fast"'),
         lambda text: text.replace(b'"read_bandwidth": 10000000000.0', b'"read_bandwidth": NaN'),
         lambda text: text.replace(b'"call_overhead_s": 5e-07', b'"call_overhead_s": -1'),
