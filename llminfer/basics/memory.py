@@ -133,14 +133,22 @@ def attend_in_blocks(
 
 
 def causal(new: int, window: int | None = None, stored: int = 0) -> Bool[np.ndarray, "T S"]:
-    """What `new` tokens after `stored` ones see: those before them and themselves, only the `window` latest."""
+    """What `new` tokens after `stored` ones see: those before them and themselves, only the `window` latest.
+
+    Raises ValueError for a window below 1; None is no window.
+    """
+    _check_window(window)
     S = stored + new
     distance = np.arange(stored, S)[:, None] - np.arange(S)  # [T, S], how far behind the query a key lies
     return (distance >= 0) & (distance < (window or S))
 
 
 def ancestors(parents: Int[np.ndarray, "T"], window: int | None = None) -> Bool[np.ndarray, "T T"]:
-    """Who sees whom in a tree of tokens: the path to its root. Parents stand before children; a root's is negative."""
+    """Who sees whom in a tree of tokens: the path to its root. Parents stand before children; a root's is negative.
+
+    Raises ValueError for a window below 1; None is no window.
+    """
+    _check_window(window)
     visible = np.eye(len(parents), dtype=bool)
     for token, parent in enumerate(parents):
         if parent >= 0:
@@ -225,6 +233,11 @@ class NoCache:
         """Nothing to forget."""
 
 
+def _check_window(window: int | None) -> None:
+    if window is not None and window < 1:
+        raise ValueError(f"a window must be at least 1 token, or None for no window, got {window}")
+
+
 def check_step(sequences: Sequence[int], lengths: Sequence[int], parents: Int[np.ndarray, "T"] | None) -> None:
     """Raise ValueError if these cannot open a step of any cache; see `Cache.step`."""
     if not len(sequences) == len(lengths) > 0:
@@ -272,7 +285,9 @@ def check_kept(
     if kept is None:
         return
     tokens = sum(lengths)
-    if kept.size and not (0 <= kept[0] and kept[-1] < tokens and (np.diff(kept) > 0).all()):
+    if not np.issubdtype(kept.dtype, np.integer):
+        raise ValueError(f"kept must hold integers, got {kept.dtype}; np.flatnonzero turns a mask into places")
+    if kept.size and not (0 <= kept[0] and kept[-1] < tokens and (kept[1:] > kept[:-1]).all()):
         raise ValueError(f"kept must ascend within 0..{tokens - 1}, got {kept}")
     if parents is None:
         parents = np.arange(tokens) - 1  # [T], a chain in each sequence

@@ -63,8 +63,9 @@ def samples_needed(percent: float, confidence: float = 0.95, sided: int = 2) -> 
     """
     p = _share(percent)
     tail = (1 - _check_confidence(confidence)) / _check_sided(sided)
-    farther = max(p, 1 - p) if sided == 2 else p  # one-sided is from above: a latency must not be underestimated
-    return max(1, ceil(log(tail) / log(farther) - 1e-9))
+    # one-sided is from above: a latency must not be underestimated; log1p, as 1 - 1e-300 is 1
+    log_farther = log1p(-p) if sided == 2 and p < 0.5 else log(p)
+    return max(1, ceil(log(tail) / log_farther - 1e-9))
 
 
 def highest_percent(samples: int, confidence: float = 0.95, sided: int = 2) -> float:
@@ -98,9 +99,7 @@ def percentile(times: Numbers, percent: float, confidence: float = 0.95) -> Perc
     Raises ValueError for too few times, saying how many it takes, and for times that are not numbers.
     Source: Hyndman and Fan 1996, definition 1. Book section 3.1.8.
     """
-    ordered = np.sort(np.asarray(times, dtype=float))  # [n]
-    if np.isnan(ordered).any():
-        raise ValueError("some of the times are NaN; give a failed request the latency infinity, not NaN")
+    ordered = _ordered(times)  # [n]
     n = len(ordered)
     low, high = interval_ranks(n, percent, confidence)
     nearest = ceil(n * percent / 100 - 1e-9)  # 1e-9: n * 99.9 / 100 may land a rounding error above a whole number
@@ -112,9 +111,9 @@ def upper_bound(times: Numbers, percent: float, confidence: float = 0.95) -> flo
     """The time that the true percentile does not exceed, with probability `confidence` at least: enough for a promise.
 
     One-sided, so it takes fewer times than an interval, 299 for p99, and is nearer than the interval's upper end.
-    Raises ValueError for too few times.
+    Raises ValueError for too few times and for times that are not numbers.
     """
-    ordered = np.sort(np.asarray(times, dtype=float))  # [n]
+    ordered = _ordered(times)  # [n]
     n, needed = len(ordered), samples_needed(percent, confidence, sided=1)
     if n < needed:
         raise ValueError(f"no bound of p{percent:g} with {confidence:.0%} confidence: it takes {needed} times, got {n}")
@@ -135,6 +134,14 @@ def percentile_row(
     ]
 
 
+def _ordered(times: Numbers) -> Float[np.ndarray, "n"]:
+    """The times, shortest first. Raises ValueError if one is not a number."""
+    ordered = np.sort(np.asarray(times, dtype=float))
+    if np.isnan(ordered).any():
+        raise ValueError("some of the times are NaN; give a failed request the latency infinity, not NaN")
+    return ordered
+
+
 def _refusal(percent: float, samples: int, confidence: float) -> Refusal:
     highest = highest_percent(samples, confidence) if samples else 0.0
     return Refusal(percent, samples, samples_needed(percent, confidence), highest, confidence)
@@ -149,7 +156,7 @@ def _binomial_cdf(n: int, p: float) -> Float[np.ndarray, "ranks"]:
 
 
 def _share(percent: float) -> float:
-    if not 0 < percent < 100:
+    if not 0 < percent / 100 < 1:
         raise ValueError(f"percent must lie strictly between 0 and 100, got {percent}; 0 and 100 have no bound")
     return percent / 100
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from llminfer.basics.config import ModelConfig
 from llminfer.basics.parameters import parameter_count
-from llminfer.basics.steps import Segment, decode, element_bytes, layer_kv_bytes, step_costs
+from llminfer.basics.steps import Segment, check_at_least, decode, element_bytes, layer_kv_bytes, step_costs
 from llminfer.core.cost import Cost
 from llminfer.core.hardware import Device
 
@@ -17,14 +17,17 @@ from llminfer.core.hardware import Device
 def attainable(device: Device, intensity: float, math: str = "bfloat16") -> float:
     """FLOP/s that work of `intensity` FLOPs per byte can reach: a slope up to `device.ridge(math)`, a flat roof beyond.
 
+    Raises ValueError unless the intensity is at least 0; it is infinite for work that moves nothing.
     Source: Williams, Waterman and Patterson 2009, "Roofline", section 3. Book section 3.1.4.
     """
+    if not intensity >= 0:
+        raise ValueError(f"intensity must be at least 0 FLOPs per byte, got {intensity}")
     return min(device.flops(math), intensity * device.bandwidth)
 
 
 def roofline_time(cost: Cost, device: Device, math: str = "bfloat16", devices: int = 1) -> float:
     """Seconds that work takes at least, with arithmetic in `math`, shared evenly among `devices`."""
-    _check_devices(devices)
+    check_at_least("devices", devices, 1)
     return max(cost.flops / device.flops(math), cost.bytes / device.bandwidth) / devices
 
 
@@ -42,7 +45,10 @@ def attention_intensity(queries: int, keys: int, group: int = 1, dtype: str | fl
 
     Reads q, k and v and writes o, once each. In bfloat16 S·T·G / (S + T·G): T/2 for a prompt that sees all of itself
     with G = 1, and near G for a decode, however long the context and however large the batch: batching cannot help it.
+    Raises ValueError for counts below 1.
     """
+    for name, count in (("queries", queries), ("keys", keys), ("group", group)):
+        check_at_least(name, count, 1)
     flops = 4 * queries * group * keys  # per key head and element of its width: scores, and the weighted sum
     return flops / ((2 * keys + 2 * queries * group) * element_bytes(dtype))
 
@@ -103,16 +109,13 @@ def max_batch(
     """How many sequences of `context` tokens fit beside the weights; 0 if not one does.
 
     Layers with a window keep no more than the window. Activations and the runtime's own memory are not counted.
+    Raises ValueError for a context or devices below 1.
     """
-    _check_devices(devices)
+    check_at_least("context", context, 1)
+    check_at_least("devices", devices, 1)
     free = device.memory_bytes * devices - parameter_count(config).total * element_bytes(weights)
     sequence = sum(
         min(context, config.window(layer) or context) * layer_kv_bytes(config, layer, kv)
         for layer in range(config.layers)
     )
     return max(int(free // sequence), 0)
-
-
-def _check_devices(devices: int) -> None:
-    if devices < 1:
-        raise ValueError(f"devices must be at least 1, got {devices}")

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import prod
+from math import inf, nan, prod
 
 from llminfer.basics.config import ModelConfig
 from llminfer.basics.parameters import layer_shapes
@@ -40,12 +40,17 @@ class Segment:
 
 
 def prefill(tokens: int, batch: int = 1) -> list[Segment]:
-    """The segments of `batch` prompts of the same length, each in one piece."""
+    """The segments of `batch` prompts of the same length, each in one piece. Raises ValueError for counts below 1."""
+    check_at_least("batch", batch, 1)
     return [Segment(tokens)] * batch
 
 
 def decode(context: int, batch: int = 1) -> list[Segment]:
-    """The segments of `batch` sequences that each take their next token behind `context` cached ones."""
+    """The segments of `batch` sequences that each take their next token behind `context` cached ones.
+
+    Raises ValueError for a batch below 1 or a negative context.
+    """
+    check_at_least("batch", batch, 1)
     return [Segment(1, context)] * batch
 
 
@@ -89,8 +94,12 @@ def visible_pairs(new_tokens: int, context: int = 0, window: int | None = None) 
     """How many (query, key) pairs causal attention computes: each new token sees all before it, and itself.
 
     Without a window T·context + T(T+1)/2: a prompt costs half of the square T·T, and the diagonal. With one, no token
-    sees more than the latest `window`.
+    sees more than the latest `window`. Raises ValueError for negative counts and for a window below 1.
     """
+    check_at_least("new_tokens", new_tokens, 0)
+    check_at_least("context", context, 0)
+    if window is not None:
+        check_at_least("window", window, 1)
     if window is None:
         window = context + new_tokens
     growing = min(max(window - context, 0), new_tokens)  # the first new tokens, which the window does not cut yet
@@ -101,8 +110,9 @@ def expected_experts(experts: int, top_k: int, tokens: int) -> float:
     """How many distinct experts a batch is expected to touch when every expert is as likely as any other.
 
     A token misses an expert with probability 1 - k/X, all tokens with its T-th power. A real router is less even and
-    touches fewer. Raises ValueError unless 1 <= top_k <= experts.
+    touches fewer. Raises ValueError unless 1 <= top_k <= experts and tokens >= 0.
     """
+    check_at_least("tokens", tokens, 0)
     if not 1 <= top_k <= experts:
         raise ValueError(f"top_k must lie in 1..{experts} (the experts), got {top_k}")
     return experts * (1 - (1 - top_k / experts) ** tokens)
@@ -118,17 +128,25 @@ def layer_kv_bytes(config: ModelConfig, layer: int, kv: str | float = "bfloat16"
 def element_bytes(dtype: str | float) -> float:
     """Bytes an element of a type takes: 2 for "bfloat16" or "bf16", 1 for "int8", 0.5 for "int4"; a number is itself.
 
-    Raises ValueError for a name that says no width.
+    Raises ValueError for a name that says no width, and for a number that is not positive and finite.
     """
-    if not isinstance(dtype, str):
-        return dtype
-    named = re.fullmatch(r"(?:bfloat|bf|float|fp|tf|u?int)(\d+)(?:_\w+)?", dtype)
-    if not named:
+    if isinstance(dtype, str):
+        named = re.fullmatch(r"(?:bfloat|bf|float|fp|tf|u?int)([1-9][0-9]?)(?:_\w+)?", dtype)
+        size = int(named[1]) / 8 if named else nan
+    else:
+        size = dtype
+    if not 0 < size < inf:
         raise ValueError(
             f"no element type is called {dtype!r}; expected a name such as 'bfloat16', 'fp8' or 'int4', "
-            "or the bytes an element takes, such as 18 / 32 for Q4_0"
+            "or the bytes an element takes, a positive number such as 18 / 32 for Q4_0"
         )
-    return int(named[1]) / 8
+    return size
+
+
+def check_at_least(name: str, value: float, least: float) -> None:
+    """Raise ValueError if `value` is below `least`, infinite or not a number."""
+    if not least <= value < inf:
+        raise ValueError(f"{name} must be finite and at least {least}, got {value}")
 
 
 @cache

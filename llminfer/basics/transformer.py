@@ -76,7 +76,8 @@ class Transformer:
         The result is the residual stream, before the final norm. With `taps` it is a `Tapped` instead, which also has
         the stream after each of those layers. `positions` only rotate queries and keys, or pick learned embeddings;
         what a token sees is the view's affair.
-        Raises ValueError for ids or positions out of range, unequal lengths, or the view of another model.
+        Raises ValueError for ids or positions out of range, unequal lengths, or the view of another model, and
+        TypeError for ids or positions that are not integers.
         """
         return self.run_layers(self.embed(tokens, positions), positions, view, taps, layers)
 
@@ -86,6 +87,7 @@ class Transformer:
         if tokens.shape != positions.shape:
             raise ValueError(f"every token needs a position, got {len(tokens)} tokens and {len(positions)} positions")
         _check_range("token ids", tokens, config.vocabulary)
+        _check_integers("positions", positions)
         x = self.weights["embedding"].rows(tokens)  # [T, D]
         if config.positions == "learned":
             _check_range("positions", positions, config.context)
@@ -229,7 +231,13 @@ def _linear(x: Float[Any, "T N"], w: Mapping[str, Any], name: str) -> Float[Any,
     return y + w[name + ".bias"] if name + ".bias" in w else y
 
 
+def _check_integers(what: str, ids: Any) -> None:
+    if isinstance(ids, np.ndarray) and not np.issubdtype(ids.dtype, np.integer):
+        raise TypeError(f"{what} must be integers, got {ids.dtype}; if they are whole numbers, ids.astype(np.int64)")
+
+
 def _check_range(what: str, ids: Any, size: int) -> None:
     """Only in NumPy, which would take -1 for the last one; on a GPU a look at the numbers would stop the queue."""
+    _check_integers(what, ids)
     if isinstance(ids, np.ndarray) and ids.size and not (0 <= ids.min() and ids.max() < size):
         raise ValueError(f"{what} must lie in 0..{size - 1}, got {ids.min()}..{ids.max()}")

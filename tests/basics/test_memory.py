@@ -1,5 +1,8 @@
 """Attention in the open against torch's, who sees whom, and the rules that every cache shares."""
 
+from collections.abc import Iterator
+
+import jaxtyping
 import numpy as np
 import pytest
 from hypothesis import given
@@ -258,3 +261,31 @@ def test_attending_with_too_many_key_heads_is_refused():
 def test_sinks_that_the_config_does_not_know_are_refused():
     with pytest.raises(ValueError, match="sinks are unknown in 'small', got 6"):
         NoCache(CONFIG).step([0], [2]).attend(0, *step_inputs(2), np.zeros(6))
+
+
+def test_no_window_is_none_and_not_zero():
+    for mask in (lambda: causal(3, 0), lambda: ancestors(np.array([-1, 0]), 0)):
+        with pytest.raises(ValueError, match="at least 1 token, or None for no window, got 0"):
+            mask()
+
+
+@pytest.fixture
+def without_shape_checks() -> Iterator[None]:
+    """As users run the library: the tests' own shape checks would speak up before the library does."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.mark.usefixtures("without_shape_checks")
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint64])
+def test_places_without_a_sign_must_ascend_too(dtype):
+    with pytest.raises(ValueError, match="kept must ascend"):
+        check_kept(np.array([2, 1, 0], dtype), [3], None)
+
+
+@pytest.mark.usefixtures("without_shape_checks")
+@pytest.mark.parametrize("kept", [np.array([0.0, 1.0]), np.array([True, True, False])])
+def test_places_are_integers_and_not_a_mask(kept):
+    with pytest.raises(ValueError, match="kept must hold integers"):
+        check_kept(kept, [3], None)

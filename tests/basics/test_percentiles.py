@@ -161,3 +161,14 @@ def test_other_mistakes_are_named():
         samples_needed(50, sided=3)
     with pytest.raises(ValueError, match="samples must be at least 1, got 0"):
         highest_percent(0)
+
+
+def test_a_bound_of_times_that_are_no_numbers_is_refused_too():
+    with pytest.raises(ValueError, match="some of the times are NaN"):
+        upper_bound([float("nan")] * 400, 50)
+
+
+def test_the_smallest_percentiles_take_more_samples_than_anyone_has():
+    assert samples_needed(1e-300) > 10**300
+    with pytest.raises(ValueError, match="strictly between 0 and 100"):
+        samples_needed(5e-324)  # a hundredth of which is 0

@@ -162,7 +162,27 @@ def test_arithmetic_in_a_type_the_device_lacks_is_refused():
 
 @pytest.mark.parametrize("devices", [0, -1])
 def test_fewer_than_one_device_is_refused(devices):
-    with pytest.raises(ValueError, match=f"devices must be at least 1, got {devices}"):
+    with pytest.raises(ValueError, match=f"devices must be finite and at least 1, got {devices}"):
         step_time(LLAMA, decode(1), H100, devices=devices)
-    with pytest.raises(ValueError, match=f"devices must be at least 1, got {devices}"):
+    with pytest.raises(ValueError, match=f"devices must be finite and at least 1, got {devices}"):
         max_batch(LLAMA, H100, 100, devices=devices)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: attainable(ROUND, float("nan")), "intensity must be at least 0 FLOPs per byte, got nan"),
+        (lambda: attainable(ROUND, -1.0), "intensity must be at least 0 FLOPs per byte, got -1"),
+        (lambda: attention_intensity(0, 0), "queries must be finite and at least 1, got 0"),
+        (lambda: attention_intensity(1, -1), "keys must be finite and at least 1, got -1"),
+        (lambda: attention_intensity(1, 1, 0), "group must be finite and at least 1, got 0"),
+        (lambda: critical_batch(ROUND, -2.0), "positive number"),
+        (lambda: max_batch(LLAMA, H100, 0), "context must be finite and at least 1, got 0"),
+        (lambda: max_batch(LLAMA, H100, 100, kv=0), "positive number"),
+        (lambda: step_time(LLAMA, decode(1), H100, weights=-1.0), "positive number"),
+        (lambda: roofline_time(Cost(1, 1, 1), ROUND, devices=0), "devices must be finite and at least 1, got 0"),
+    ],
+)
+def test_numbers_that_cannot_be_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

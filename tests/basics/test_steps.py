@@ -247,7 +247,9 @@ def test_an_element_takes_the_bytes_its_type_names(dtype, size):
     assert element_bytes(dtype) == size
 
 
-@pytest.mark.parametrize("dtype", ["Q4_0", "half", "", "bfloat"])
+@pytest.mark.parametrize(
+    "dtype", ["Q4_0", "half", "", "bfloat", "int0", "fp1000000", "fp\u0668", 0.0, -1.0, float("nan"), float("inf")]
+)
 def test_a_type_without_a_width_is_refused_with_the_way_out(dtype):
     with pytest.raises(ValueError, match="18 / 32 for Q4_0"):
         element_bytes(dtype)
@@ -281,3 +283,19 @@ def test_layers_of_one_kind_are_counted_once_and_multiplied():
     kinds = dict(steps._kinds_of_layers(config))
     assert kinds == {0: 29, 5: 5}
     assert dict(steps._kinds_of_layers(replace(SMALL, mla=MlaSpec(4, 2, 2, 2)))) == {0: 2}
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: prefill(4, -1), "batch must be finite and at least 1, got -1"),
+        (lambda: decode(4, 0), "batch must be finite and at least 1, got 0"),
+        (lambda: visible_pairs(-1), "new_tokens must be finite and at least 0, got -1"),
+        (lambda: visible_pairs(1, -1), "context must be finite and at least 0, got -1"),
+        (lambda: visible_pairs(3, 0, 0), "window must be finite and at least 1, got 0"),
+        (lambda: expected_experts(8, 8, -1), "tokens must be finite and at least 0, got -1"),
+    ],
+)
+def test_counts_that_cannot_be_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

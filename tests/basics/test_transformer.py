@@ -250,6 +250,16 @@ def without_shape_checks() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("without_shape_checks")
+@pytest.mark.parametrize("dtype", [float, bool])
+def test_ids_and_positions_are_integers(llama, dtype):
+    whole, other = np.arange(2), np.arange(2).astype(dtype)
+    with pytest.raises(TypeError, match="token ids must be integers, got"):
+        llama.embed(other, whole)
+    with pytest.raises(TypeError, match="positions must be integers, got"):
+        llama.embed(whole, other)
+
+
+@pytest.mark.usefixtures("without_shape_checks")
 def test_every_token_needs_a_position(llama):
     with pytest.raises(ValueError, match="got 3 tokens and 2 positions"):
         llama.hidden(random_tokens(3), np.arange(2), NoCache(LLAMA).step([0], [3]))
