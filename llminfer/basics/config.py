@@ -1,7 +1,24 @@
 """What a model is, in numbers: one frozen description from which weights, caches and costs all follow."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from math import inf
+from numbers import Integral
+from typing import Any, Literal
+
+
+def check_counts(spec: Any, *names: str, least: int = 1) -> None:
+    """Raise ValueError unless each of these fields is a whole number of at least `least`."""
+    for name in names:
+        value = getattr(spec, name)
+        if not isinstance(value, Integral) or value < least:
+            whose = repr(getattr(spec, "name", type(spec).__name__))
+            raise ValueError(f"{name} of {whose} must be at least {least}, got {value}; counts are whole numbers")
+
+
+def check_choice(spec: Any, name: str, *choices: str) -> None:
+    """Raise ValueError unless the field is one of the choices."""
+    if getattr(spec, name) not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {getattr(spec, name)!r}")
 
 
 @dataclass(frozen=True)
@@ -44,6 +61,12 @@ class RopeSpec:
     attention_factor: float = 1.0
     truncate: bool = True
 
+    def __post_init__(self) -> None:
+        check_choice(self, "scaling", "none", "linear", "llama3", "yarn")
+        for name in ("theta", "factor", "attention_factor"):
+            if not 0 < getattr(self, name) < inf:
+                raise ValueError(f"{name} of a RopeSpec must be positive and finite, got {getattr(self, name)}")
+
 
 @dataclass(frozen=True)
 class MlaSpec:
@@ -57,6 +80,11 @@ class MlaSpec:
     nope_width: int
     value_width: int
     q_rank: int | None = None
+
+    def __post_init__(self) -> None:
+        check_counts(self, "kv_rank", "rope_width", "nope_width", "value_width")
+        if self.q_rank is not None:
+            check_counts(self, "q_rank")
 
 
 @dataclass(frozen=True)
@@ -80,6 +108,24 @@ class MoeSpec:
     expert_bias: bool = False
     groups: int = 1
     top_groups: int = 1
+
+    def check(self) -> None:
+        """Raise ValueError when the numbers contradict each other; the model's config asks for it."""
+        check_counts(self, "experts", "expert_width", "groups", "top_groups")
+        check_counts(self, "top_k", "shared_width", "first_layer", least=0)
+        check_choice(self, "scoring", "softmax", "softmax_top_k", "sigmoid")
+        if not 1 <= self.top_k <= self.experts:
+            raise ValueError(f"top_k must lie in 1..{self.experts} (the experts), got {self.top_k}")
+        if self.experts % self.groups or self.top_groups > self.groups:
+            raise ValueError(
+                f"groups must divide the experts, and top_groups be among them, got {self.experts} experts, "
+                f"{self.groups} groups and {self.top_groups} top_groups"
+            )
+        if self.groups > 1 and self.top_groups * self.experts // self.groups < self.top_k:
+            raise ValueError(
+                f"{self.top_groups} of {self.groups} groups hold {self.top_groups * self.experts // self.groups} of "
+                f"{self.experts} experts, too few for top_k {self.top_k}"
+            )
 
 
 @dataclass(frozen=True)
@@ -123,9 +169,17 @@ class ModelConfig:
     eos_ids: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("layers", "width", "heads", "kv_heads", "head_width", "feed_forward", "vocabulary", "context"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} of {self.name!r} must be at least 1, got {getattr(self, name)}")
+        check_counts(
+            self, "layers", "width", "heads", "kv_heads", "head_width", "feed_forward", "vocabulary", "context"
+        )
+        if self.moe:
+            self.moe.check()
+        check_choice(self, "norm", "rmsnorm", "layernorm")
+        check_choice(self, "positions", "rope", "learned")
+        for name in ("norm_eps", "embedding_scale", "query_scale", "attention_soft_cap", "final_soft_cap"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < inf:
+                raise ValueError(f"{name} of {self.name!r} must be positive and finite, got {value}")
         if self.heads % self.kv_heads:
             raise ValueError(
                 f"heads must be a multiple of kv_heads, got {self.heads} and {self.kv_heads}: "
@@ -140,8 +194,6 @@ class ModelConfig:
             )
         if any(window is not None and window < 1 for window in self.windows):
             raise ValueError(f"a window must be at least 1 token, or None for no window, got {self.windows}")
-        if self.moe and not 1 <= self.moe.top_k <= self.moe.experts:
-            raise ValueError(f"top_k must lie in 1..{self.moe.experts} (the experts), got {self.moe.top_k}")
 
     @property
     def group(self) -> int:

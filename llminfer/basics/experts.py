@@ -36,8 +36,10 @@ def route(logits: Float[np.ndarray, "T X"], moe: MoeSpec, bias: Float[np.ndarray
     """Choose `moe.top_k` experts for each token and weigh them, in one of the three ways of `MoeSpec.scoring`.
 
     Sources: Jiang et al. 2024 (Mixtral), section 2.1; DeepSeek-V2, section 2.2.2 (groups); DeepSeek-V3, section 2.1.2.
-    Book section 3.1.2.
+    Raises ValueError unless there is one logit an expert. Book section 3.1.2.
     """
+    if logits.shape[1] != moe.experts:
+        raise ValueError(f"a token needs a router logit for each of {moe.experts} experts, got {logits.shape[1]}")
     if moe.scoring == "sigmoid":
         scores = np.exp(-np.logaddexp(0, -logits))  # sigmoid, and no exp that overflows
         preference = scores if bias is None else scores + bias  # balances the load: moves the choice, never the weight

@@ -1,7 +1,9 @@
 """ModelConfig: what follows from its numbers, and which numbers contradict each other."""
 
+from collections.abc import Iterator
 from dataclasses import FrozenInstanceError, replace
 
+import jaxtyping
 import pytest
 
 from llminfer.basics.config import MlaSpec, ModelConfig, MoeSpec, RopeSpec
@@ -91,3 +93,43 @@ def test_a_window_sees_at_least_the_token_itself():
 def test_a_token_chooses_among_the_experts_there_are(top_k):
     with pytest.raises(ValueError, match=rf"1\.\.8 \(the experts\), got {top_k}"):
         replace(PLAIN, moe=MoeSpec(experts=8, top_k=top_k, expert_width=32))
+
+
+@pytest.fixture
+def without_shape_checks() -> Iterator[None]:
+    """As users run the library: the tests' own type checks would speak up before the library does."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+MOE = MoeSpec(experts=8, top_k=4, expert_width=32)
+MLA = MlaSpec(kv_rank=16, rope_width=4, nope_width=8, value_width=6)
+
+
+@pytest.mark.usefixtures("without_shape_checks")
+@pytest.mark.parametrize(
+    ("spec", "changes", "message"),
+    [
+        (PLAIN, {"norm": "x"}, "norm must be one of 'rmsnorm', 'layernorm', got 'x'"),
+        (PLAIN, {"positions": "abs"}, "positions must be one of 'rope', 'learned', got 'abs'"),
+        (PLAIN, {"layers": 1.5}, "layers of 'plain' must be at least 1, got 1.5; counts are whole numbers"),
+        (PLAIN, {"norm_eps": 0.0}, "norm_eps of 'plain' must be positive and finite, got 0"),
+        (PLAIN, {"norm_eps": float("nan")}, "norm_eps of 'plain' must be positive and finite, got nan"),
+        (PLAIN, {"attention_soft_cap": -1.0}, "attention_soft_cap of 'plain' must be positive and finite, got -1"),
+        (PLAIN, {"final_soft_cap": 0.0}, "final_soft_cap of 'plain' must be positive and finite, got 0"),
+        (MLA, {"kv_rank": 0}, "kv_rank of 'MlaSpec' must be at least 1, got 0"),
+        (MLA, {"q_rank": 0}, "q_rank of 'MlaSpec' must be at least 1, got 0"),
+        (MOE, {"expert_width": -1}, "expert_width of 'MoeSpec' must be at least 1, got -1"),
+        (MOE, {"shared_width": -1}, "shared_width of 'MoeSpec' must be at least 0, got -1"),
+        (MOE, {"scoring": "argmax"}, "scoring must be one of .* got 'argmax'"),
+        (MOE, {"groups": 3}, "8 experts, 3 groups and 1 top_groups"),
+        (MOE, {"groups": 2, "top_groups": 3}, "8 experts, 2 groups and 3 top_groups"),
+        (MOE, {"groups": 4, "top_groups": 1}, "1 of 4 groups hold 2 of 8 experts, too few for top_k 4"),
+        (RopeSpec(), {"scaling": "ntk"}, "scaling must be one of .* got 'ntk'"),
+        (RopeSpec(), {"factor": 0.0}, "factor of a RopeSpec must be positive and finite, got 0"),
+    ],
+)
+def test_numbers_that_contradict_each_other_are_refused(spec, changes, message):
+    with pytest.raises(ValueError, match=message):
+        replace(PLAIN, moe=replace(spec, **changes)) if spec is MOE else replace(spec, **changes)

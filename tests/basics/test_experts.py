@@ -109,3 +109,8 @@ def test_a_token_gets_the_same_from_its_experts_in_any_company(logits, weights):
     experts, order = LoopExperts(SOFTMAX, weights, swiglu), np.random.default_rng(3).permutation(9)
     np.testing.assert_allclose(experts(h[order], logits[order]), experts(h, logits)[order], rtol=1e-12)
     np.testing.assert_allclose(experts(h[:1], logits[:1]), experts(h, logits)[:1], rtol=1e-12)
+
+
+def test_as_many_logits_as_experts(logits):
+    with pytest.raises(ValueError, match="each of 6 experts, got 5"):
+        route(logits[:, :5], SOFTMAX)

@@ -213,7 +213,6 @@ def test_a_head_takes_at_least_one_frequency_and_at_most_half_its_width(pairs):
     [
         (RopeSpec(), 7, "even"),
         (RopeSpec(theta=1.0), 8, "theta"),
-        (RopeSpec(scaling="linear", factor=0.0), 8, "factor"),
         (RopeSpec(scaling="yarn", factor=4.0), 8, "original_context"),
         (RopeSpec(scaling="llama3", factor=4.0), 8, "original_context"),
         (RopeSpec(scaling="llama3", original_context=8192, low_factor=4.0, high_factor=4.0), 8, "high_factor"),
