@@ -29,6 +29,7 @@ def byte_alphabet() -> dict[int, str]:
 
 ALPHABET = byte_alphabet()
 
+GREEDY_FLAGS = ("lstrip", "rstrip", "single_word")  # of added tokens: what lies beside them decides the match
 MOST_IDS = 2**31
 
 # tokenizer.ggml.token_type
@@ -152,6 +153,8 @@ def _added_tokens(fields: Fields) -> tuple[dict[str, int], dict[str, int]]:
         match token:
             case {"content": str(content)} if any("\ud800" <= letter <= "\udfff" for letter in content):
                 raise fields.error("added_tokens", f"{content[:80]!r} holds a lone surrogate, which is no character")
+            case {"content": content, **flags} if any(flags.get(greedy) for greedy in GREEDY_FLAGS):
+                raise fields.error("added_tokens", f"{content!r} takes blanks or borders with it, which is unsupported")
             case {"id": int(i), "content": str(content), **flags} if content and 0 <= i < MOST_IDS:
                 (special if flags.get("special", False) else added)[content] = i
             case _:

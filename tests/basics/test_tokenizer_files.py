@@ -246,6 +246,13 @@ def test_an_added_token_that_is_no_text_is_refused_by_name(described, load):
         load(described)
 
 
+@pytest.mark.parametrize("flag", ["lstrip", "rstrip", "single_word"])
+def test_an_added_token_that_looks_beside_itself_is_refused(described, load, flag):
+    described["added_tokens"][0][flag] = True
+    with pytest.raises(ValueError, match="takes blanks or borders with it"):
+        load(described)
+
+
 def test_a_chat_template_that_is_not_utf_8_is_refused_by_name(described, load, tmp_path):
     (tmp_path / "chat_template.jinja").write_bytes("é".encode("latin-1"))
     with pytest.raises(ValueError, match="chat_template.jinja is not UTF-8"):
