@@ -12,7 +12,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered in exp:Runt
 PAIRS = {pair.name: pair for pair in find_pairs("3.1")}
 IDEAS = (
     "rmsnorm", "rmsnorm_residual", "layernorm", "rope", "swiglu", "geglu", "gelu", "softmax", "embed", "matvec",
-    "swiglu_clamped",
+    "swiglu_clamped", "sample_tokens", "log_softmax_gather", "apply_token_mask",
 )  # fmt: skip
 
 
