@@ -5,6 +5,7 @@ Knows no model and no cache: whoever runs them, for one text or for a batch, han
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Literal
 
 import numpy as np
@@ -181,7 +182,9 @@ def check_prompt(config: ModelConfig, prompt: Sequence[int]) -> None:
 
 
 def check_ids(name: str, ids: Sequence[int], vocabulary: int) -> None:
-    """Raise ValueError if some of the ids are no tokens."""
+    """Raise ValueError if some of the ids are no tokens, TypeError if they are not even integers."""
     for place, token in enumerate(ids):
+        if not isinstance(token, Integral) or isinstance(token, bool):
+            raise TypeError(f"{name}[{place}] is {token!r}; tokens are whole numbers such as tokenizer.encode returns")
         if not 0 <= token < vocabulary:
             raise ValueError(f"{name}[{place}] is {token}; the vocabulary has the tokens 0..{vocabulary - 1}")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from llminfer.basics.checkpoints import load_model
 from llminfer.basics.config import ModelConfig
-from llminfer.basics.continuations import Completion, Continuation, collect
+from llminfer.basics.continuations import Completion, Continuation, check_prompt, collect
 from llminfer.basics.generation import LanguageModel, generate, stream, stream_many
 from llminfer.basics.memory import NoCache, attend, causal
 from llminfer.basics.parameters import weight_shapes
@@ -473,3 +473,9 @@ def test_float16_weights_say_what_float32_weights_say():
     prompt = range(300, 310)
     short, long = (generate(load_model("tiny", dtype), prompt, 8) for dtype in ("float16", "float32"))
     assert short == long
+
+
+@pytest.mark.parametrize("token", [True, np.True_])  # a float is stopped by the tests' own type checks
+def test_a_prompt_of_anything_but_integers_is_refused(token):
+    with pytest.raises(TypeError, match=r"prompt\[1\] is .*whole numbers"):
+        check_prompt(SMALL, [1, token])
