@@ -96,8 +96,8 @@ def _threshold(
 def _gumbel(uniform):
     """`gumbel` of the reference in float32: largest where the uniform is near 0, and there log(1 - u) would cancel."""
     u = uniform + 2.3283064365386963e-10  # HALF_STEP
-    s = u / (2 - u)  # log(1 - u) = -2 artanh(s), a series that three bits of u make short
-    series = 2 * s * (1 + s * s * (1 / 3 + s * s * (1 / 5 + s * s * (1 / 7 + s * s / 9))))
+    s = u / (2 - u)  # log(1 - u) = -2 artanh(s), whose series four terms end to float32 below a quarter
+    series = 2 * s * (1 + s * s * (1 / 3 + s * s * (1 / 5 + s * s / 7)))
     return -tl.log(tl.where(u < 0.25, series, -tl.log(1 - u)))
 
 

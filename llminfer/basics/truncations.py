@@ -51,7 +51,7 @@ def apply_min_p(logits: Float[np.ndarray, "... V"], p: float) -> Float[np.ndarra
     if p == 0:
         return logits
     peak = np.max(logits, axis=-1, keepdims=True)  # [R, 1]
-    return _keep(logits, peak + np.log(np.asarray(p, logits.dtype)))
+    return _keep(logits, peak + np.log(p))
 
 
 def _keep(logits: np.ndarray, threshold: np.ndarray) -> np.ndarray:

@@ -22,9 +22,11 @@ from llminfer.basics.memory import NoCache, attend, causal
 from llminfer.basics.parameters import weight_shapes
 from llminfer.basics.pretokenizers import GPT2
 from llminfer.basics.probabilities import log_softmax, softmax
+from llminfer.basics.sampling import sample
 from llminfer.basics.sampling_params import SamplingParams
 from llminfer.basics.tokenization import Tokenizer
 from llminfer.basics.transformer import Transformer
+from llminfer.core.philox import token_uniform
 
 END = 256
 TOKENIZER = Tokenizer(
@@ -258,6 +260,13 @@ class TestRandomness:
         whole = self.ids(small)
         rest = collect(stream(small, TOKENIZER, [1, 2, 3, *whole[:8]], replace(self.params, max_tokens=12))).ids
         assert whole[:8] + rest == whole
+
+    def test_the_noise_of_a_token_is_that_of_its_place_in_the_text(self):
+        logits = np.random.default_rng(0).standard_normal(257)
+        continuation = Continuation(SMALL, TOKENIZER, [1, 2, 3], self.params, sequence=6)
+        for place in (3, 4, 5):
+            expected = sample(logits, 1.0, token_uniform(1, 6, place, 257))
+            assert continuation.accept(logits).id == expected
 
     def test_low_temperature_is_greedy(self, small):
         greedy = generate(small, [1, 2, 3], 20)

@@ -143,7 +143,7 @@ def test_what_keeps_nothing_or_more_than_all_is_refused(truncate, value, complai
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize(
-    "truncate", [lambda x: apply_top_k(x, 2), lambda x: apply_top_p(x, 0.5), lambda x: apply_min_p(x, np.float64(0.5))]
+    "truncate", [lambda x: apply_top_k(x, 2), lambda x: apply_top_p(x, 0.5), lambda x: apply_min_p(x, 0.5)]
 )
 def test_truncations_stay_in_the_dtype_they_are_given(truncate: Callable, dtype: type):
     assert truncate(np.arange(5, dtype=dtype)).dtype == dtype
