@@ -20,7 +20,7 @@ from llminfer.basics.generation import LanguageModel, stream
 from llminfer.basics.memory import NoCache
 from llminfer.basics.parameters import parameter_count, weight_shapes
 from llminfer.basics.rooflines import decode_ceiling
-from llminfer.basics.sampling import SamplingParams
+from llminfer.basics.sampling_params import SamplingParams
 from llminfer.basics.steps import decode, step_cost
 from llminfer.basics.tokenization import Tokenizer
 from llminfer.basics.transformer import Transformer

@@ -119,6 +119,7 @@ SECTIONS = (
         "Sampling",
         {
             "SamplingParams": "sampling_params",
+            "stream_many": "generation",
             "sample": "sampling",
             "gumbel": "sampling",
             "apply_temperature": "sampling",
@@ -128,6 +129,10 @@ SECTIONS = (
             "apply_repetition_penalty": "penalties",
             "apply_frequency_penalty": "penalties",
             "apply_presence_penalty": "penalties",
+            "occurrences": "penalties",
+            "apply_logit_bias": "token_bans",
+            "forbid": "token_bans",
+            "bad_endings": "token_bans",
             "process_logits": "logit_processors",
             "sample_tokens": "batched_sampling",
             "log_softmax_gather": "log_probabilities",
@@ -141,6 +146,7 @@ SECTIONS = (
             "Constraint": "constraints",
             "apply_token_mask": "token_masks",
             "pack_mask": "token_masks",
+            "unpack_mask": "token_masks",
         },
     ),
     Section(

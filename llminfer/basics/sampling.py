@@ -7,7 +7,6 @@ same seed, sequence and position gets the same token. What else a request may as
 import numpy as np
 from jaxtyping import Float
 
-from llminfer.basics.sampling_params import SamplingParams as SamplingParams  # known by this address too
 from llminfer.basics.sampling_params import check_temperature
 
 HALF_STEP = 2.0**-32  # uniforms lie on a grid of 2**-31; from its middle they are never 0

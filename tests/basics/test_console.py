@@ -8,7 +8,7 @@ from llminfer.basics.checkpoints import load_model, load_tokenizer
 from llminfer.basics.console import prompt_ids, write_completion
 from llminfer.basics.generation import generate
 from llminfer.basics.pretokenizers import GPT2
-from llminfer.basics.sampling import SamplingParams
+from llminfer.basics.sampling_params import SamplingParams
 from llminfer.basics.tokenization import Tokenizer
 
 
@@ -28,7 +28,7 @@ def test_the_text_is_written_token_by_token_and_ends_its_line():
     done = write_completion("import os", writer, "tiny", SamplingParams(max_tokens=5))
     assert writer.getvalue() == done.text + "\n"
     assert len(writer.seen) == len(done.tokens)
-    assert done.ids == generate(load_model("tiny"), load_tokenizer("tiny").encode("import os"), 5)
+    assert done.ids == generate(load_model("tiny"), prompt_ids(load_tokenizer("tiny"), "import os"), 5)
 
 
 def test_a_model_without_a_chat_template_says_so():

@@ -484,7 +484,6 @@ def test_float16_weights_say_what_float32_weights_say():
     assert short == long
 
 
-@pytest.mark.parametrize("token", [True, np.True_])  # a float is stopped by the tests' own type checks
-def test_a_prompt_of_anything_but_integers_is_refused(token):
+def test_a_truth_value_is_no_token():  # floats are stopped by the tests' own type checks
     with pytest.raises(TypeError, match=r"prompt\[1\] is .*whole numbers"):
-        check_prompt(SMALL, [1, token])
+        check_prompt(SMALL, [1, True])

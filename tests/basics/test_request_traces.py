@@ -11,7 +11,7 @@ from llminfer.basics.continuations import GeneratedToken
 from llminfer.basics.generation import stream
 from llminfer.basics.pretokenizers import GPT2
 from llminfer.basics.request_traces import Chunk, RequestTrace, trace_of
-from llminfer.basics.sampling import SamplingParams
+from llminfer.basics.sampling_params import SamplingParams
 from llminfer.basics.tokenization import Tokenizer
 
 TRACE = RequestTrace(1.0, 1.5, (Chunk(2.0, 0, has_text=False), Chunk(2.5, 3), Chunk(3.0)), 3.5, prompt_tokens=7)
