@@ -28,6 +28,14 @@ def reference_modules() -> list[str]:
 beartype.with_numeric_tower = beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))
 install_import_hook(reference_modules(), "beartype.with_numeric_tower")
 
+# Files that hold much against another library or start other processes; `make quick` leaves them to the full lane.
+SLOW_FILES = {
+    *("test_automata", "test_batched_sampling", "test_batched_sampling_triton", "test_bench_model", "test_compilation"),
+    *("test_constrained_generation", "test_constraint_oracles", "test_constraints", "test_families", "test_grammars"),
+    *("test_json_schemas", "test_launchers", "test_measurement", "test_percentiles", "test_record_results"),
+    *("test_parity_torch", "test_regular_expressions", "test_sampling", "test_transformers_counts"),
+    "test_triton_environment",
+}
 NEEDS_TORCH = re.compile(r"^\s*(from|import) (torch|triton|transformers)\b|_(torch|triton)\b", re.MULTILINE)
 
 
@@ -36,6 +44,12 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     if importlib.util.find_spec("torch") or collection_path.suffix != ".py" or collection_path.name == "conftest.py":
         return None
     return True if NEEDS_TORCH.search(collection_path.read_text(encoding="utf-8")) else None
+
+
+def pytest_collection_modifyitems(items: list) -> None:
+    for item in items:
+        if item.path.stem in SLOW_FILES:
+            item.add_marker("slow")
 
 
 def pytest_report_header() -> str | None:
