@@ -32,7 +32,7 @@ test: setup ## all tests
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 quick: setup ## the fast test lane
-	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 -m "not slow"
+	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow"
 
 lint: setup ## ruff, the import contract, the stored notebooks
 	$(BIN)/ruff check .

@@ -34,7 +34,7 @@ SLOW_FILES = {
     *("test_constrained_generation", "test_constraint_oracles", "test_constraints", "test_families", "test_grammars"),
     *("test_json_schemas", "test_launchers", "test_measurement", "test_percentiles", "test_record_results"),
     *("test_parity_torch", "test_regular_expressions", "test_sampling", "test_transformers_counts"),
-    "test_triton_environment",
+    *("test_plots", "test_tokenizer_files", "test_triton_environment"),
 }
 NEEDS_TORCH = re.compile(r"^\s*(from|import) (torch|triton|transformers)\b|_(torch|triton)\b", re.MULTILINE)
 
