@@ -3,8 +3,8 @@
     make bench                                         SmolLM2, or `tiny` where it was not fetched
     python tools/bench_model.py --model tiny --json    any model that `load_model` takes; numbers for programs
 
-All that is compared takes turns, round after round, so that whatever else the machine does meets all of it. Times are
-medians. Rates that serve as roofs are the best of all rounds, for other programs only ever take away.
+All that is compared takes turns, round after round, the roofs too, so that whatever else the machine does meets all of
+it. Every time and rate is a median.
 """
 
 import argparse
@@ -15,12 +15,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from importlib.metadata import version
+from math import prod
 from statistics import median, quantiles
 from time import perf_counter, sleep, thread_time
 
 import numpy as np
-from bench_sides import Case, NumPySide, Side, cases, products
+from bench_sides import Case, NumPySide, Side, cases, gemm, gemm_shape, gemv, products
 from contiguous_cache import ContiguousCache
 from rich.box import SIMPLE
 from rich.console import Console
@@ -33,9 +35,8 @@ from llminfer.basics.steps import step_cost
 from llminfer.basics.transformer import Transformer
 from llminfer.core import host
 from llminfer.core.cost import Cost
-from llminfer.core.measurement import fastest_s, gemv_bandwidth
 
-OURS, THEIRS, PRODUCTS = "numpy", "transformers", "products"
+OURS, THEIRS, PRODUCTS, GEMV, GEMM = "numpy", "transformers", "products", "gemv", "gemm"
 AGREEMENT = 1e-3  # of two sets of logits, relative to the largest: float32, with sums in different orders
 PAUSE_S = 0.05  # threads of one library wait for more work a while, before they leave the cores to another's
 SECONDS = 15.0  # for each case
@@ -47,7 +48,7 @@ COLUMNS = ("step", "NumPy, ms", "tokens/s", "roof", "of roof", "products, ms", "
 
 @dataclass(frozen=True)
 class Result:
-    """What the rounds of one case gave. seconds: by name, one a step; bandwidth and flops: the roof's, per second.
+    """What the rounds of one case gave. seconds: of each step, by what took it. gemm_flops: of one GEMM.
 
     share: how much of a core our main thread got while it worked, 1 on a quiet machine. difference: of our logits and
     transformers', relative to the largest; None without transformers.
@@ -56,15 +57,24 @@ class Result:
     case: Case
     cost: Cost
     seconds: dict[str, list[float]]
-    bandwidth: float
-    flops: float
+    gemm_flops: float
     share: float
     difference: float | None
 
     @property
+    def bandwidth(self) -> float:
+        """Bytes/s of a GEMV over as many bytes as the step must move."""
+        return self.cost.bytes / median(self.seconds[GEMV])
+
+    @property
+    def rate(self) -> float:
+        """FLOP/s of the GEMM."""
+        return self.gemm_flops / median(self.seconds[GEMM])
+
+    @property
     def roof_s(self) -> float:
         """The least a step can take: all bytes as fast as a GEMV reads, or all FLOPs as fast as a GEMM computes."""
-        return max(self.cost.bytes / self.bandwidth, self.cost.flops / self.flops)
+        return max(self.cost.bytes / self.bandwidth, self.cost.flops / self.rate)
 
     @property
     def share_of_roof(self) -> float:
@@ -76,8 +86,8 @@ class Result:
             "tokens": self.case.tokens,
             "flops": self.cost.flops,
             "bytes": self.cost.bytes,
-            "gemv_bandwidth": self.bandwidth,
-            "gemm_flops": self.flops,
+            "gemv_bytes_per_s": self.bandwidth,
+            "gemm_flops_per_s": self.rate,
             "roof_s": self.roof_s,
             "share_of_roof": self.share_of_roof,
             "processor_share": self.share,
@@ -106,18 +116,21 @@ def measure(model: Transformer, sides: dict[str, Side], case: Case, stored: Cont
     """Rounds in which each side, the products alone and both roofs take their turns."""
     difference = compare(sides, case, stored)
     cost = step_cost(model.config, case.segments, weights="float32", kv="float32")
-    times, shares, bandwidths, rates = defaultdict(list), [], [], []
-    start = perf_counter()
-    while len(rates) < ROUNDS or perf_counter() - start < seconds:
-        for name, side in sides.items():
-            taken = take_turn(side.open(case, stored), case.steps)
+    shape = gemm_shape(model.config)
+    opened: dict[str, Callable[[], Callable[[], object]]] = {
+        **{name: partial(side.open, case, stored) for name, side in sides.items()},
+        PRODUCTS: partial(products, model, case),
+        GEMV: partial(gemv, int(cost.bytes)),
+        GEMM: partial(gemm, *shape),
+    }
+    times, shares, start = defaultdict(list), [], perf_counter()
+    while len(times[GEMM]) < ROUNDS * case.steps or perf_counter() - start < seconds:
+        for name, open_step in opened.items():
+            taken = take_turn(open_step(), case.steps)
             times[name] += [wall for wall, _ in taken]
             if name == OURS:
                 shares += [busy / wall for wall, busy in taken]
-        times[PRODUCTS] += [wall for wall, _ in take_turn(products(model, case), case.steps)]
-        bandwidths.append(gemv_bandwidth(int(cost.bytes), seconds=0.1))
-        rates.append(gemm_flops(model.config))
-    return Result(case, cost, dict(times), max(bandwidths), max(rates), median(shares), difference)
+    return Result(case, cost, dict(times), 2.0 * prod(shape), median(shares), difference)
 
 
 def take_turn(step: Callable[[], object], steps: int) -> list[tuple[float, float]]:
@@ -146,19 +159,6 @@ def compare(sides: dict[str, Side], case: Case, stored: ContiguousCache) -> floa
     return difference
 
 
-def gemm_shape(config: ModelConfig) -> tuple[int, int, int]:
-    """Rows, inputs and outputs of the product whose rate is the roof: the widest of a layer, with a long prompt."""
-    return 512, config.width, 2 * config.feed_forward
-
-
-def gemm_flops(config: ModelConfig) -> float:
-    """FLOP/s of that product."""
-    rows, inputs, outputs = gemm_shape(config)
-    x, weight = np.ones((rows, inputs), np.float32), np.ones((inputs, outputs), np.float32)
-    out = np.empty((rows, outputs), np.float32)
-    return 2 * rows * inputs * outputs / fastest_s(lambda: np.matmul(x, weight, out=out), seconds=0.1)
-
-
 def table(results: list[Result]) -> Table:
     """A row for each case. Beside a median stands the middle half of the times."""
     found = Table(box=SIMPLE, padding=(0, 1), caption_justify="left")
@@ -183,7 +183,7 @@ def notes(config: ModelConfig, results: list[Result]) -> list[str]:
     """What one must know to read the table."""
     rows, inputs, outputs = gemm_shape(config)
     bandwidths = [1e-9 * result.bandwidth for result in results]
-    rates = [1e-9 * result.flops for result in results]
+    rates = [1e-9 * result.rate for result in results]
     differences = [result.difference for result in results if result.difference is not None]
     share = min(result.share for result in results)
     said = [

@@ -108,7 +108,7 @@ class NumPySide:
 
 
 def products(model: Transformer, case: Case) -> Callable[[], None]:
-    """The products with all weights, one after another and nothing in between: what BLAS alone takes for a step."""
+    """All products with weights of a step, one after another and nothing in between: what BLAS takes for them."""
     tables = ("embedding", "position_embedding", "head")
     matrices = [w for name, w in model.weights.items() if len(w.shape) == 2 and name not in tables]
     pairs = [(np.ones((case.tokens, w.shape[0]), np.float32), w) for w in matrices]
@@ -119,3 +119,22 @@ def products(model: Transformer, case: Case) -> Callable[[], None]:
             x @ weight
 
     return multiply
+
+
+def gemv(matrix_bytes: int) -> Callable[[], object]:
+    """A matrix of so many bytes times a vector: the fastest way to read what is needed once."""
+    matrix, vector = np.ones((max(matrix_bytes // 16384, 1), 4096), np.float32), np.ones(4096, np.float32)
+    out = np.empty(len(matrix), np.float32)
+    return lambda: np.matmul(matrix, vector, out=out)
+
+
+def gemm(rows: int, inputs: int, outputs: int) -> Callable[[], object]:
+    """One product of matrices large enough to keep the arithmetic busy."""
+    x, weight = np.ones((rows, inputs), np.float32), np.ones((inputs, outputs), np.float32)
+    out = np.empty((rows, outputs), np.float32)
+    return lambda: np.matmul(x, weight, out=out)
+
+
+def gemm_shape(config: ModelConfig) -> tuple[int, int, int]:
+    """Rows, inputs and outputs of the widest product of a layer, with a prompt of 512 tokens."""
+    return 512, config.width, 2 * config.feed_forward

@@ -65,7 +65,9 @@ class ContiguousView:
         self.config = cache.config
         self.sequences = sequences
         self.lengths = lengths
-        self.groups = _groups(sequences, lengths, [cache.length(sequence) for sequence in sequences])
+        self.tokens = sum(lengths)
+        stored = [cache.length(sequence) for sequence in sequences]
+        self.groups = grouped(sequences, lengths, stored, cache.specs[0].kv_heads)
         self.masks: dict[int | None, list[Bool[np.ndarray, "T S"]]] = {}  # window -> one for each group
 
     def attend(
@@ -79,20 +81,19 @@ class ContiguousView:
         """See `View.attend`."""
         self._check_open()
         spec = self.cache.specs[layer]
-        check_attend(self.config, spec, sum(self.lengths), q, k, v, sinks)
+        check_attend(self.config, spec, self.tokens, q, k, v, sinks)
         if spec.window not in self.masks:
             self.masks[spec.window] = [causal(group.new, spec.window, group.stored) for group in self.groups]
         outputs = []
         for group, visible in zip(self.groups, self.masks[spec.window], strict=True):
-            heads = group.heads(spec.kv_heads)
-            keys, values = self.cache.keys[layer, heads], self.cache.values[layer, heads]  # [nK, room, E], views
-            end = group.stored + group.new
-            keys[:, group.stored : end] = group.together(k).swapaxes(0, 1)  # [T, nK, Ek] -> [nK, T, Ek]
-            values[:, group.stored : end] = group.together(v).swapaxes(0, 1)
+            keys, values = self.cache.keys[layer, group.heads], self.cache.values[layer, group.heads]  # [nK, room, E]
+            keys[:, group.places] = group.together(k).swapaxes(0, 1)  # [T, nK, Ek] -> [nK, T, Ek]
+            values[:, group.places] = group.together(v).swapaxes(0, 1)
+            seen = slice(group.stored + group.new)
             output = attend_in_blocks(
                 group.together(q),  # [T, nH, Ek]
-                keys[:, :end].swapaxes(0, 1),  # [S, nK, Ek]
-                values[:, :end].swapaxes(0, 1),
+                keys[:, seen].swapaxes(0, 1),  # [S, nK, Ek], a view
+                values[:, seen].swapaxes(0, 1),
                 spec,
                 visible,
                 None if sinks is None else np.tile(sinks, group.count),
@@ -120,41 +121,46 @@ class ContiguousView:
 class Group:
     """`count` sequences that are neighbours in a step and in the cache, with `stored` tokens and `new` ones each.
 
-    For attention they are one sequence with `count` times the heads, so one call serves a whole batch.
+    For attention they are one sequence with `count` times the heads, so one call serves a whole batch. heads: theirs
+    among the key/value heads of all sequences. places: of the new tokens within a sequence. span: on the flat axis.
     """
 
-    first: int  # sequence
     count: int
-    start: int  # of their tokens on the flat axis
     stored: int
     new: int
-
-    def heads(self, kv_heads: int) -> slice:
-        """Their key/value heads among those of all sequences."""
-        return slice(self.first * kv_heads, (self.first + self.count) * kv_heads)
+    heads: slice
+    places: slice
+    span: slice
 
     def together(self, x: Float[np.ndarray, "all H E"]) -> Float[np.ndarray, "T nH E"]:
         """Their part of the flat axis, the heads of all of them side by side."""
-        _, H, E = x.shape
-        mine = x[self.start : self.start + self.count * self.new].reshape(self.count, self.new, H, E)
-        return mine.swapaxes(0, 1).reshape(self.new, self.count * H, E)
+        mine = x[self.span]  # [n·T, H, E]
+        if self.count == 1:
+            return mine
+        _, H, E = mine.shape
+        return mine.reshape(self.count, self.new, H, E).swapaxes(0, 1).reshape(self.new, self.count * H, E)
 
     def apart(self, x: Float[np.ndarray, "T nH E"]) -> Float[np.ndarray, "nT H E"]:
         """Back to one sequence after the other."""
+        if self.count == 1:
+            return x
         T, heads, E = x.shape
         apart = x.reshape(T, self.count, heads // self.count, E).swapaxes(0, 1)
         return apart.reshape(self.count * T, heads // self.count, E)
 
 
-def _groups(sequences: Sequence[int], lengths: Sequence[int], stored: Sequence[int]) -> list[Group]:
+def grouped(sequences: Sequence[int], lengths: Sequence[int], stored: Sequence[int], kv_heads: int) -> list[Group]:
     """As few groups as the order of the step allows."""
-    groups: list[Group] = []
-    start = 0
+    runs: list[list[int]] = []  # [first sequence, how many, stored, new]
     for sequence, new, before in zip(sequences, lengths, stored, strict=True):
-        last = groups[-1] if groups else None
-        if last and (last.first + last.count, last.stored, last.new) == (sequence, before, new):
-            groups[-1] = Group(last.first, last.count + 1, last.start, before, new)
+        if runs and runs[-1] == [sequence - runs[-1][1], runs[-1][1], before, new]:
+            runs[-1][1] += 1
         else:
-            groups.append(Group(sequence, 1, start, before, new))
-        start += new
+            runs.append([sequence, 1, before, new])
+    groups, start = [], 0
+    for first, count, before, new in runs:
+        heads = slice(first * kv_heads, (first + count) * kv_heads)
+        span = slice(start, start + count * new)
+        groups.append(Group(count, before, new, heads, places=slice(before, before + new), span=span))
+        start = span.stop
     return groups

@@ -19,7 +19,10 @@ def swiglu(gate_up: Float[np.ndarray, "... F2"]) -> Float[np.ndarray, "... F"]:
     """
     gate, up = _halves(gate_up)  # [T, 2F] -> [T, F], [T, F]
     with np.errstate(over="ignore"):  # e^-gate may reach infinity, and gate / infinity is silu's limit: 0
-        return gate / (1 + np.exp(-gate)) * up
+        gated = 1 + np.exp(-gate)  # [T, F]
+    np.divide(gate, gated, out=gated)  # silu(gate), in place: new arrays would cost as much as the arithmetic
+    gated *= up
+    return gated
 
 
 def swiglu_cost(gate_up: Float[np.ndarray, "... F2"]) -> Cost:

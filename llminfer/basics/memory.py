@@ -89,22 +89,25 @@ def attend(
     Sources: Vaswani et al. 2017, eq. 1; Ainslie et al. 2023 (groups); Gemma 2 (soft cap); gpt-oss (sinks).
     Book section 3.1.2.
     """
-    (T, H, E), K = q.shape, k.shape[1]
-    grouped = q.reshape(T, K, H // K, E).transpose(1, 2, 0, 3)  # [T, H, Ek] -> [K, G, T, Ek]
-    scores = (spec.scale * grouped) @ k.transpose(1, 2, 0)[:, None]  # [K, G, T, Ek] @ [K, 1, Ek, S] -> [K, G, T, S]
+    (T, H, E), (S, K, _) = q.shape, k.shape
+    G = H // K
+    grouped = spec.scale * q.reshape(T, K, G, E).transpose(1, 2, 0, 3)  # [T, H, Ek] -> [K, G, T, Ek]
+    # Queries of a group share keys: one matrix product serves them all. A single token's are faster one by one.
+    fold = (K, 1, G * T) if T > 1 else (K, G, 1)
+    scores = (grouped.reshape(*fold, E) @ k.transpose(1, 2, 0)[:, None]).reshape(K, G, T, S)
     if spec.soft_cap:
         scores = spec.soft_cap * np.tanh(scores / spec.soft_cap)
     np.copyto(scores, -np.inf, where=~visible)  # in place, as below: new arrays would double the time
     peak = scores.max(axis=-1, keepdims=True)  # [K, G, T, 1]
     if sinks is not None:
-        sinks = sinks.reshape(K, H // K, 1, 1)  # [H] -> [K, G, 1, 1]
+        sinks = sinks.reshape(K, G, 1, 1)  # [H] -> [K, G, 1, 1]
         peak = np.maximum(peak, sinks)
     scores -= peak
     weights = np.exp(scores, out=scores)
     total = weights.sum(axis=-1, keepdims=True)  # [K, G, T, 1]
     if sinks is not None:
         total = total + np.exp(sinks - peak)  # a sink takes its share of the softmax and gives nothing back
-    output = weights @ v.transpose(1, 0, 2)[:, None] / total  # [K, G, T, S] @ [K, 1, S, Ev] -> [K, G, T, Ev]
+    output = (weights.reshape(*fold, S) @ v.transpose(1, 0, 2)[:, None]).reshape(K, G, T, -1) / total
     return output.transpose(2, 0, 1, 3).reshape(T, H, -1)  # [T, H, Ev]
 
 
@@ -262,17 +265,14 @@ def check_step(sequences: Sequence[int], lengths: Sequence[int], parents: Int[np
 
 def check_attend(config: ModelConfig, spec: AttentionSpec, tokens: int, q: Any, k: Any, v: Any, sinks: Any) -> None:
     """Raise ValueError if these are not what a view of `tokens` tokens can attend with; see `View.attend`."""
-    needed = (
-        (tokens, config.heads, spec.key_width),
-        (tokens, spec.kv_heads, spec.key_width),
-        (tokens, spec.kv_heads, spec.value_width),
-    )
-    for name, array, shape in zip("qkv", (q, k, v), needed, strict=True):
-        if tuple(array.shape) != shape:
-            raise ValueError(
-                f"{name} has shape {tuple(array.shape)}, this view of {config.name!r} was opened for {shape}: "
-                "tokens of the step, heads and width of the config"
-            )
+    given = (tuple(q.shape), tuple(k.shape), tuple(v.shape))
+    key, value = spec.key_width, spec.value_width
+    needed = ((tokens, config.heads, key), (tokens, spec.kv_heads, key), (tokens, spec.kv_heads, value))
+    if given != needed:
+        raise ValueError(
+            f"q has shape {given[0]}, k has shape {given[1]} and v has shape {given[2]}, this view of {config.name!r} "
+            f"was opened for {needed[0]}, {needed[1]} and {needed[2]}: the step's tokens, the config's heads and widths"
+        )
     if spec.sinks != (sinks is not None):
         given = "none" if sinks is None else f"{len(sinks)}"
         raise ValueError(f"sinks are {'needed' if spec.sinks else 'unknown'} in {config.name!r}, got {given}")

@@ -22,7 +22,9 @@ def rmsnorm(
     check_eps(eps)
     wide = at_least_float32(x)  # [T, D]
     mean_square = np.vecdot(wide, wide)[..., None] / x.shape[-1]  # [T, D] -> [T, 1], without a temporary for x * x
-    return (wide / np.sqrt(mean_square + eps) * gain).astype(x.dtype, copy=False)  # [T, D]
+    normed = wide / np.sqrt(mean_square + eps)  # [T, D]
+    normed *= gain  # in place: one more new array would cost as much as the arithmetic
+    return normed.astype(x.dtype, copy=False)
 
 
 def rmsnorm_cost(x: Float[np.ndarray, "... D"], gain: Float[np.ndarray, "D"], eps: float = 1e-5) -> Cost:

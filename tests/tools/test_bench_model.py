@@ -48,14 +48,22 @@ def theirs(tool, tiny):
     return side
 
 
+SECONDS = {
+    "numpy": [0.01, 0.02, 0.04],
+    "transformers": [0.05, 0.05, 0.04],
+    "products": [0.011] * 3,
+    "gemv": [0.008, 0.008, 0.001],
+    "gemm": [0.020, 0.020, 0.001],
+}
+
+
 def result(tool, **changes):
     """20 ms a step of 16 tokens; memory allows 8 ms, arithmetic 10 ms; transformers takes 50 ms."""
     usual = {
         "case": tool.Case(16, 512),
         "cost": Cost(flops=1e9, read_bytes=0.7e8, write_bytes=0.1e8),
-        "seconds": {"numpy": [0.01, 0.02, 0.04], "products": [0.011] * 3, "transformers": [0.05, 0.05, 0.04]},
-        "bandwidth": 1e10,
-        "flops": 1e11,
+        "seconds": SECONDS,
+        "gemm_flops": 2e9,
         "share": 1.0,
         "difference": 2e-6,
     }
@@ -71,7 +79,12 @@ def printed(renderable) -> str:
 
 def test_the_roof_is_the_longer_of_moving_and_computing(tool):
     assert result(tool).roof_s == pytest.approx(0.010)
-    assert result(tool, flops=1e12).roof_s == pytest.approx(0.008)
+    assert result(tool, gemm_flops=2e10).roof_s == pytest.approx(0.008)
+
+
+def test_roofs_are_rates_per_second(tool):
+    assert result(tool).bandwidth == pytest.approx(1e10)
+    assert result(tool).rate == pytest.approx(1e11)
 
 
 def test_shares_are_of_the_median(tool):
@@ -85,7 +98,7 @@ def test_a_row_has_milliseconds_tokens_per_second_and_shares(tool):
 
 
 def test_without_transformers_its_columns_are_empty(tool):
-    alone = result(tool, seconds={"numpy": [0.02] * 3, "products": [0.011] * 3}, difference=None)
+    alone = result(tool, seconds={n: t for n, t in SECONDS.items() if n != "transformers"}, difference=None)
     [row] = [line for line in printed(tool.table([alone])).splitlines() if "decode 16 x 512" in line]
     assert row.split()[-1] == "11.0"
     assert not any("agree" in note for note in tool.notes(load_model("tiny").config, [alone]))
@@ -132,7 +145,7 @@ def test_measuring_gives_times_of_every_side_and_plain_json(tool, tiny, monkeypa
     results = tool.bench(tiny, None, seconds=0.0, tell=told.append)
     assert told == [found.case.name for found in results] == ["decode 2 x 8", "prefill 8"]
     for found in results:
-        assert set(found.seconds) == {"numpy", "products"}
+        assert set(found.seconds) == set(SECONDS) - {"transformers"}
         assert all(len(times) == tool.ROUNDS * found.case.steps for times in found.seconds.values())
         assert 0 < found.share <= 1.01
         assert found.difference is None
