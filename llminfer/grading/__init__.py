@@ -1,0 +1,1 @@
+"""The autograder: a judge that knows the answers, workers that run the students' code and know only the questions."""
