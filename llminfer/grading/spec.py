@@ -216,7 +216,7 @@ def load_judge_side(exercise: Exercise) -> JudgeSide:
     module = _module(path)
     found = {}
     for field in fields(JudgeSide):
-        for name in (field.name, field.name.upper(), field.name.capitalize()):
+        for name in (field.name, field.name.upper(), "Reference" if field.name == "reference" else ""):
             if hasattr(module, name):
                 found[field.name] = getattr(module, name)
     return _filled(JudgeSide, found)
