@@ -17,14 +17,14 @@ PERCENTILES = (50, 95, 99)
 
 @dataclass(frozen=True)
 class Timed:
-    """Times over something varied, in seconds: measured at each x, and predicted at the same ones where a model exists.
+    """Times over something varied, in seconds: measured at each x, predicted at the same ones, or both.
 
-    Raises ValueError when the lengths differ or a time is not positive.
+    Raises ValueError when the lengths differ, a time is not positive, or there are no times.
     """
 
     name: str
     x: Numbers
-    measured_s: Numbers
+    measured_s: Numbers | None = None
     predicted_s: Numbers | None = None
 
     def __post_init__(self) -> None:
@@ -36,7 +36,7 @@ class Timed:
                 raise ValueError(f"{what} of {self.name!r} needs a time for each x, got {len(times)} for {len(self.x)}")
             if not all(0 < time < float("inf") for time in times):
                 raise ValueError(f"{what} of {self.name!r} must be positive seconds, got {list(times)}")
-        if len(self.x) == 0:
+        if len(self.x) == 0 or (self.measured_s is None and self.predicted_s is None):
             raise ValueError(f"{self.name!r} has no points: there is nothing to draw")
 
 
@@ -58,23 +58,24 @@ def latency(
     if not series:
         raise ValueError("series is empty: give at least one Timed")
     axes = axes or new_axes()
-    predictions = [one.predicted_s for one in series if one.predicted_s is not None]
-    _scale_axes(axes, np.concatenate([*(one.measured_s for one in series), *predictions]), log)
+    times = [given for one in series for given in (one.measured_s, one.predicted_s) if given is not None]
+    _scale_axes(axes, np.concatenate(times), log)
     for index, one in enumerate(series):
         colour, dashes = COLOURS[index % len(COLOURS)], DASHES[index % len(DASHES)]
         marker = MARKERS[index % len(MARKERS)]
         if one.predicted_s is not None:
             axes.plot(one.x, one.predicted_s, color=colour, linestyle=dashes, label=f"{one.name}, predicted")
-        axes.plot(
-            one.x, one.measured_s, color=colour, marker=marker, markeredgecolor="black", label=f"{one.name}, measured",
-            linestyle="" if one.predicted_s is not None else dashes,
-        )  # fmt: skip
+        if one.measured_s is not None:
+            axes.plot(
+                one.x, one.measured_s, color=colour, marker=marker, markeredgecolor="black",
+                label=f"{one.name}, measured", linestyle="" if one.predicted_s is not None else dashes,
+            )  # fmt: skip
     axes.set(title=title, xlabel=x_label)
     axes.legend(loc="best")
     rows = [
-        (one.name, float(x), float(time), None if one.predicted_s is None else float(one.predicted_s[index]))
+        (one.name, float(x), *(None if of is None else float(of[index]) for of in (one.measured_s, one.predicted_s)))
         for one in series
-        for index, (x, time) in enumerate(zip(one.x, one.measured_s, strict=True))
+        for index, x in enumerate(one.x)
     ]
     describe(axes, alt, ("series", x_label, "measured (s)", "predicted (s)"), rows)
     return axes
@@ -87,6 +88,7 @@ def latency_cdf(
     """The share of requests that took at most so long: a step curve a series, median, 95th and 99th percentile marked.
 
     Times in seconds. A percentile is the smallest measured time that so many percent do not exceed: see `percentile`.
+    One that so few times cannot bound from above is neither marked nor in the table: p99 takes 299, p95 takes 59.
     """
     check_alt(alt)
     _check_samples(samples)
@@ -97,19 +99,22 @@ def latency_cdf(
         colour, dashes = COLOURS[index % len(COLOURS)], DASHES[index % len(DASHES)]
         share = np.arange(1, len(ordered) + 1) / len(ordered)
         axes.step(ordered, share, where="post", color=colour, linestyle=dashes, label=name)
-        marks = [percentile(ordered, p) for p in PERCENTILES]
+        marks = {p: percentile(ordered, p) for p in PERCENTILES if _is_bounded(p, len(ordered))}
         axes.plot(
-            marks, [p / 100 for p in PERCENTILES], linestyle="", color=colour, marker=MARKERS[index % len(MARKERS)],
-            markeredgecolor="black", zorder=3,
+            list(marks.values()), [p / 100 for p in marks], linestyle="", color=colour,
+            marker=MARKERS[index % len(MARKERS)], markeredgecolor="black", zorder=3,
         )  # fmt: skip
-        rows += [(name, len(ordered), *marks)]
+        rows += [(name, len(ordered), *(marks.get(p) for p in PERCENTILES))]
     _scale_axes(axes, np.concatenate(list(samples.values())), log, vertical=False)
     axes.set(title=title, ylim=(0, 1.04), ylabel="requests that took at most this long")
     axes.set_yticks([0, 0.25, 0.5, 0.75, 0.95])
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     handles, _ = axes.get_legend_handles_labels()
-    mark = Line2D([], [], linestyle="", marker="o", color="white", markeredgecolor="black", label="median, 95 %, 99 %")
-    axes.legend(handles=[*handles, mark], loc="lower right")
+    marked = [f"{p} %" for p in PERCENTILES if any(_is_bounded(p, len(times)) for times in samples.values())]
+    if marked:
+        look = {"linestyle": "", "marker": "o", "color": "white", "markeredgecolor": "black"}
+        handles.append(Line2D([], [], label=", ".join(marked), **look))
+    axes.legend(handles=handles, loc="lower right")
     describe(axes, alt, ("series", "requests", *(f"p{p} (s)" for p in PERCENTILES)), rows)
     return axes
 
@@ -163,6 +168,11 @@ def percentile(times: Numbers, percent: float) -> float:
     Source: Hyndman and Fan 1996, definition 1 ("nearest rank"): always a time that was measured, never a mean of two.
     """
     return float(np.percentile(times, percent, method="inverted_cdf"))
+
+
+def _is_bounded(percent: float, samples: int) -> bool:
+    """Whether the largest of n independent times exceeds a percentile with 95 % confidence: n lie below it with p^n."""
+    return (percent / 100) ** samples <= 0.05
 
 
 def _check_samples(samples: Mapping[str, Numbers]) -> None:

@@ -132,9 +132,9 @@ def alt_text(drawn: Axes | Figure) -> str:
     return " ".join(axes.llminfer_alt for axes in _described(drawn))
 
 
-def data_table(axes: Axes) -> DataTable:
-    """The numbers that axes drawn by this library show. Raises ValueError for others."""
-    return _described(axes)[0].llminfer_table
+def data_table(drawn: Axes | Figure) -> DataTable:
+    """The numbers that axes, or a figure, drawn by this library show. Raises ValueError for others."""
+    return _described(drawn)[0].llminfer_table
 
 
 def save_svg(drawn: Axes | Figure, path: str | Path) -> Path:
@@ -153,7 +153,7 @@ def save_png(drawn: Axes | Figure, path: str | Path, dpi: float = 150) -> Path:
 
 def show(drawn: Axes | Figure) -> Picture:
     """The picture for a notebook: put it on the last line of a cell."""
-    return Picture(_svg(drawn), alt_text(drawn), _described(drawn)[0].llminfer_table)
+    return Picture(_svg(drawn), alt_text(drawn), data_table(drawn))
 
 
 def si(value: float, unit: str, digits: int = 3) -> str:

@@ -1,9 +1,11 @@
-"""The pictures of the book, in one place: rooflines, memory hierarchies, latencies, timelines.
+"""The pictures of the book, in one place: rooflines, memory hierarchies, distributions, latencies, timelines.
 
-Each function draws on matplotlib Axes and returns them, demands alternative text, and leaves its numbers to be read
-with `data_table(axes)`. `show(axes)` is for the last line of a notebook cell; `save_svg` and `save_png` for files.
+Each function draws on matplotlib Axes and returns them (`distributions`: a figure of several), demands alternative
+text, and leaves its numbers to be read with `data_table(axes)`. `show(axes)` is for the last line of a notebook cell;
+`save_svg` and `save_png` for files.
 """
 
+from llminfer.core.distribution_plot import distributions
 from llminfer.core.hierarchy_plot import Tier, hierarchy
 from llminfer.core.latency_plots import Timed, latency, latency_cdf, latency_percentiles
 from llminfer.core.plot_style import DataTable, Picture, alt_text, data_table, new_axes, save_png, save_svg, show
@@ -20,6 +22,7 @@ __all__ = [
     "Timed",
     "alt_text",
     "data_table",
+    "distributions",
     "hierarchy",
     "latency",
     "latency_cdf",

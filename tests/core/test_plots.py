@@ -197,6 +197,14 @@ def test_the_table_puts_measured_beside_predicted():
     assert rows[-1] == ("long", 2.0, 9e-3, None)
 
 
+def test_what_was_not_measured_here_can_be_predicted_alone():
+    axes = latency([Timed("there", [1, 2], predicted_s=[1e-3, 2e-3])], x_label="batch", alt=ALT)
+    assert data_table(axes).rows == (("there", 1.0, None, 1e-3), ("there", 2.0, None, 2e-3))
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["there, predicted"]
+    with pytest.raises(ValueError, match="no points"):
+        Timed("nothing", [1, 2])
+
+
 @pytest.mark.parametrize(
     ("x", "measured", "predicted", "complaint"),
     [
@@ -210,6 +218,20 @@ def test_the_table_puts_measured_beside_predicted():
 def test_times_that_cannot_be_are_refused(x, measured, predicted, complaint):
     with pytest.raises(ValueError, match=complaint):
         Timed("series", x, measured, predicted)
+
+
+@pytest.mark.parametrize(
+    ("samples", "marked"),
+    [(4, []), (5, [50]), (58, [50]), (59, [50, 95]), (298, [50, 95]), (299, [50, 95, 99])],
+)
+def test_a_percentile_is_marked_only_where_the_sample_bounds_it(samples, marked):
+    """0.5^5, 0.95^59 and 0.99^299 are the first powers below 5 %."""
+    axes = latency_cdf({"s": np.arange(1, samples + 1) / 1000}, alt=ALT)
+    [row] = data_table(axes).rows
+    assert [p for p, value in zip((50, 95, 99), row[2:], strict=True) if value is not None] == marked
+    said = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert said == ["s", ", ".join(f"{p} %" for p in marked)][: 1 + bool(marked)]
+    assert [len(line.get_xdata()) for line in axes.lines[1:]] == [len(marked)]
 
 
 def test_percentiles_need_times_at_every_x():
