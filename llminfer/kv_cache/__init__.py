@@ -1,0 +1,45 @@
+"""Chapter 3.2, the KV cache: what it saves, how large it is, and what can be left out of it.
+
+Sizes: `sizes`. Caches that change nothing: `contiguous`, `sliding_window`, made of `rows` and `layer_stores`.
+"""
+
+from llminfer.core.public_names import Section, lazily
+
+SECTIONS = (
+    Section(
+        "3.2.1",
+        "How large the cache is",
+        {},
+    ),
+    Section(
+        "3.2.2",
+        "The contiguous cache",
+        {
+            "KVCache": "contiguous",
+        },
+    ),
+    Section(
+        "3.2.3",
+        "Sharing heads, and the latent: MQA, GQA, MLA",
+        {},
+    ),
+    Section(
+        "3.2.4",
+        "Windows and sinks",
+        {
+            "SlidingWindowCache": "sliding_window",
+        },
+    ),
+    Section(
+        "3.2.5",
+        "Keeping only what matters",
+        {},
+    ),
+    Section(
+        "3.2.6",
+        "Fewer bits",
+        {},
+    ),
+)
+
+__getattr__, __dir__, __all__ = lazily(__name__, SECTIONS)
