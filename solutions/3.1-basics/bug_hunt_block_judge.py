@@ -82,7 +82,7 @@ MASK = "np.triu(np.ones((tokens, tokens), dtype=bool), k=1)"
 MIXED = "    mixed = softmax(np.where(hidden, -1e9, scores)) @ v  # [H, T, T] @ [H, T, E] -> [H, T, E]\n"
 MERGED = "mixed.swapaxes(0, 1).reshape(tokens, heads * width)"
 
-MUTANTS = (
+PLANTED = (  # in the order in which the groups bring them to light
     Mutant(
         "adds to the normed copy",
         (
@@ -100,7 +100,7 @@ MUTANTS = (
     ),
     Mutant(
         "hides the token from itself",
-        ((MASK, MASK.replace("k=1", "k=0")),),
+        ((MASK, MASK.replace(", k=1", "")),),
         hint="Print the weights that the softmax gives to a sequence of three tokens. Row 0 should be 1, 0, 0.",
     ),
     Mutant(
@@ -112,11 +112,21 @@ MUTANTS = (
     Mutant(
         "deals key/value heads out in turn",
         (
-            (REPEAT_K, "    k = np.tile(k, (heads // kv_heads, 1, 1))\n"),
+            (REPEAT_K, "    k = np.tile(k, (heads // kv_heads, 1, 1))  # [H, T, E]\n"),
             (REPEAT_V, "    v = np.tile(v, (heads // kv_heads, 1, 1))\n"),
         ),
         hint="For H = 4 and K = 2, write down which key/value head each query head should read, by h // G. Then let "
         "the keys of head k all be the number k, and print what each query head gets.",
+    ),
+)
+
+MUTANTS = (
+    *PLANTED,
+    *(  # what a student has who mended the first few: the hint is for the next one
+        Mutant(
+            f"{PLANTED[i].name}, and what comes after it", sum((m.edits for m in PLANTED[i:]), ()), hint=PLANTED[i].hint
+        )
+        for i in range(len(PLANTED) - 1)
     ),
     Mutant(
         "scores are not scaled",
