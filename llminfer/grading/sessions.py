@@ -1,0 +1,208 @@
+"""The judge's conversation with one worker: what it may use, what came of each request, and nothing left behind."""
+
+import os
+import secrets
+import shutil
+import signal
+import stat
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import llminfer
+from llminfer.grading.isolation import Isolation
+from llminfer.grading.results import Status
+from llminfer.grading.spec import Case, Limits
+from llminfer.grading.wire import FrameError, decode, encode
+from llminfer.grading.worker_processes import WorkerProcess
+
+START_S = 60.0
+LOAD_S = 10.0
+SOURCE_LIMIT_BYTES = 1 << 20
+FILE_LIMIT_BYTES = 16 << 20
+"""For each file that a worker writes, what it prints among them."""
+ANSWERED = (
+    *(Status.OK, Status.EXCEPTION, Status.MEMORY, Status.EXIT, Status.IMPORT_ERROR, Status.MISSING, Status.NOT_DONE),
+    *(Status.FORBIDDEN_IMPORT, Status.BAD_REPLY),
+)
+"""What a worker may say of itself."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What one worker is to run: the `entry` of a student's `file`. outputs: buffers that a kernel writes."""
+
+    entry: str
+    kind: str
+    file: Path
+    stubs: tuple[str, ...] = ()
+    limits: Limits = Limits()
+    outputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came of a request. Only with status OK did the call return `value`, or so the worker says.
+
+    arguments_after: without those that no longer hold what can be compared. seconds: by the judge's clock. error: one
+    line; traceback: the student's frames; limit: which limit was met, in words. A student can forge every text.
+    """
+
+    status: Status
+    value: Any = None
+    arguments_after: dict[str, Any] | None = None
+    seconds: float = 0.0
+    printed: str = ""
+    error: str = ""
+    traceback: str = ""
+    limit: str = ""
+
+
+class Session:
+    """A worker, from `with` to its end. Once it is no longer `alive`, every request ends as the one that ended it."""
+
+    def __init__(self, task: Task, isolation: Isolation) -> None:
+        self._task, self._isolation = task, isolation
+        self._process: WorkerProcess | None = None
+        self._last: Reply | None = None
+
+    def __enter__(self) -> "Session":
+        self._folder = Path(tempfile.mkdtemp(prefix="llminfer-"))
+        try:
+            self._start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process:
+            self._process.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def alive(self) -> bool:
+        return self._last is None
+
+    def load(self) -> Reply:
+        """Import the submission."""
+        return self._ask({"act": "load"}, max(self._task.limits.seconds, LOAD_S))
+
+    def call(self, case: Case) -> Reply:
+        """Run one case. For kind "class" the value holds ("returned", value) or ("raised", name) for each call."""
+        calls = [(call.method, dict(call.arguments)) for call in case.calls]
+        request = {"act": "call", "kind": self._task.kind, "arguments": dict(case.arguments), "calls": calls}
+        return self._ask(request, self._task.limits.seconds)
+
+    def _start(self) -> None:
+        work, file = self._folder / "work", self._folder / "submission" / self._task.file.name
+        work.mkdir()
+        file.parent.mkdir()
+        if problem := copy_source(self._task.file, file):
+            self._last = Reply(Status.IMPORT_ERROR, error=problem)
+            return
+        command = [sys.executable, "-P", "-s", "-X", "utf8", "-m", "llminfer.grading.worker"]
+        self._process = WorkerProcess(command, environment(work), work)
+        limits = {
+            "cpu_s": int(10 * self._task.limits.seconds + 10),
+            "memory_mib": self._task.limits.memory_mib,
+            "file_bytes": FILE_LIMIT_BYTES,
+            "open_files": 256,
+        }
+        request = {"act": "start", "file": str(file), "entry": self._task.entry, "confinement": limits}
+        ready = self._ask(request, START_S)
+        if ready.status is not Status.OK:
+            error = f"the worker did not start: {ready.error} {ready.printed}".strip()
+            self._last = Reply(Status.GRADER_ERROR, error=error)
+
+    def _ask(self, request: dict[str, Any], seconds: float) -> Reply:
+        if self._last:
+            return self._last
+        request_id = secrets.token_bytes(16)  # a reply that was written before its request cannot bear it
+        frame = encode({**request, "id": request_id})
+        began = time.perf_counter()
+        try:
+            reply, goes_on = checked_reply(decode(self._process.exchange(frame, seconds)), request_id), True
+        except TimeoutError:
+            reply, goes_on = Reply(Status.TIMEOUT, limit=f"used {seconds:g} s of {seconds:g} s"), False
+        except EOFError:
+            reply, goes_on = ending(self._process.exit_code()), False
+        except FrameError as problem:
+            reply, goes_on = Reply(Status.BAD_REPLY, error=str(problem)), False
+        took = time.perf_counter() - began
+        if self._process.printed_bytes >= FILE_LIMIT_BYTES:
+            limit = f"printed {FILE_LIMIT_BYTES >> 20} MiB of {FILE_LIMIT_BYTES >> 20} MiB"
+            reply, goes_on = Reply(Status.OUTPUT_LIMIT, limit=limit), False
+        if reply.status is Status.MEMORY:
+            reply = replace(reply, limit=f"needed more than the {self._task.limits.memory_mib} MiB that it may use")
+        if not goes_on:
+            self._process.end()
+        reply = replace(reply, seconds=took, printed=self._process.printed())
+        self._last = None if goes_on else reply
+        return reply
+
+
+def checked_reply(answer: Any, request_id: bytes) -> Reply:
+    """The reply to this very request. Raises FrameError when it is anything else."""
+    if type(answer) is not dict or answer.get("id") != request_id:
+        raise FrameError("the worker answered something that was not asked")
+    texts = {name: answer.get(name, "") for name in ("error", "traceback")}
+    after = answer.get("arguments_after", {})
+    if (
+        answer.get("status") not in ANSWERED
+        or type(after) is not dict
+        or any(type(t) is not str for t in texts.values())
+    ):
+        raise FrameError("the worker's answer lacks a part")
+    return Reply(Status(answer["status"]), answer.get("value"), after, **texts)
+
+
+def ending(exit_code: int | None) -> Reply:
+    """How a worker ended that closed the pipe instead of answering."""
+    if exit_code is None:
+        return Reply(Status.BAD_REPLY, error="the worker closed its pipe and went on")
+    if exit_code >= 0:
+        return Reply(Status.EXIT, error=f"the process ended itself with exit code {exit_code}")
+    name = signal.Signals(-exit_code).name if -exit_code in set(signal.Signals) else f"signal {-exit_code}"
+    if name == "SIGXCPU":
+        return Reply(Status.TIMEOUT, limit="used all of its processor time")
+    return Reply(Status.KILLED, error=f"the process was ended by {name}")
+
+
+def copy_source(source: Path, target: Path) -> str:
+    """Copy the submission so that the worker cannot reach the original. Returns what is wrong with it, or nothing."""
+    try:
+        # Not through a link, which may lead to a file that the student could not read; not from a pipe, which may hang.
+        descriptor = os.open(source, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    except OSError as problem:
+        return f"{source.name} cannot be opened: {problem.strerror}"
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        return f"{source.name} is not a file"
+    with os.fdopen(descriptor, "rb") as file:
+        content = file.read(SOURCE_LIMIT_BYTES + 1)
+    if len(content) > SOURCE_LIMIT_BYTES:
+        return f"{source.name} has more than {SOURCE_LIMIT_BYTES} bytes"
+    target.write_bytes(content)
+    return ""
+
+
+def environment(work: Path) -> dict[str, str]:
+    """All that a worker inherits: nothing of the judge's secrets, one thread for BLAS, caches in its own folder."""
+    kept = {name: os.environ[name] for name in ("SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
+    threads = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+    folders = ("HOME", "TMPDIR", "TEMP", "MPLCONFIGDIR", "TRITON_CACHE_DIR", "XDG_CACHE_HOME", "LLMINFER_CACHE")
+    return {
+        **kept,
+        **dict.fromkeys(threads, "1"),
+        **dict.fromkeys(folders, str(work)),
+        "PATH": "/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+        "MPLBACKEND": "Agg",
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPATH": str(Path(llminfer.__file__).parents[1]),
+    }
