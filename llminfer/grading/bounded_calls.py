@@ -8,15 +8,20 @@ from collections.abc import Callable
 from typing import Any
 
 LINES = 200_000
-"""Lines of Python that a call may run. Counted, not timed: a busy machine gives the same answer as a quiet one."""
+"""Lines of Python that such a call may run. Counted, not timed: a busy machine answers as a quiet one does."""
 
 
 class TooManyLinesError(BaseException):
     """The call would not end. No Exception, so that a program's own `except Exception` cannot hold it."""
 
 
-def bounded(function: Callable[..., Any], *arguments: Any, lines: int = LINES, **named: Any) -> Any:
-    """`function(...)`, or TooManyLinesError after so many lines of Python. What NumPy does inside a line is not counted."""
+def bounded(lines: int | None, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
+    """`function(...)`, or TooManyLinesError after so many lines of Python; None: without an end.
+
+    Work inside NumPy is one line. Counting makes the others several times slower.
+    """
+    if lines is None:
+        return function(*arguments, **named)
     left = lines
 
     def count(frame: Any, event: str, argument: Any) -> Callable:

@@ -20,7 +20,7 @@ class TooLongError(ValueError):
 
 
 def literal(value: Any) -> str:
-    """Source of `value`, for a prompt where numpy is `np`. Raises TooLongError for a large array that follows no rule."""
+    """Source of `value` where numpy is `np`. Raises TooLongError for a large array that follows no rule."""
     if isinstance(value, np.ndarray):
         return _array(value)
     if isinstance(value, np.generic):

@@ -39,8 +39,9 @@ class Status(StrEnum):
 class Failure:
     """The one failing case that is shown, made as small as it could be. Texts are empty where they do not apply.
 
-    message: one sentence. reproduction: lines for a Python prompt beside the student's file. error, allowed: the
-    largest difference and its limit, at worst_index. limit: which limit was met and how much was used.
+    message: one sentence. reproduction: lines for a Python prompt beside the student's file. expected_at, got_at,
+    error, allowed: the values at worst_index, how far they are apart and how far they may be. limit: which limit was
+    met and how much was used.
     """
 
     group: str
@@ -51,6 +52,8 @@ class Failure:
     expected: str = ""
     got: str = ""
     worst_index: tuple[int, ...] | None = None
+    expected_at: str = ""
+    got_at: str = ""
     mismatch_map: str = ""
     error: float | None = None
     allowed: float | None = None

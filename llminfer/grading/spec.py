@@ -145,6 +145,13 @@ class Exercise:
         return f"{self.name}.md" if self.kind == "short-answer" else f"{self.name}.py"
 
     @property
+    def entry(self) -> str:
+        """What the judge calls: the function of the file's name, the class of its name in CapWords, or `answer`."""
+        if self.kind == "class":
+            return "".join(word.capitalize() for word in self.name.split("_"))
+        return "answer" if self.kind == "number" else self.name
+
+    @property
     def starter(self) -> Path:
         return self.folder / self.file_name
 

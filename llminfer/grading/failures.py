@@ -1,0 +1,172 @@
+"""A failure as a student reads it: the smallest case that fails, what came and what should have, and why it may be."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from llminfer.grading.bounded_calls import LINES
+from llminfer.grading.causes import STATE, likely_cause
+from llminfer.grading.comparison import Mismatch, plain_scalar
+from llminfer.grading.literals import TooLongError, literal
+from llminfer.grading.mismatch_maps import mismatch_map
+from llminfer.grading.mutant_hints import matching_hint
+from llminfer.grading.questions import Question, question
+from llminfer.grading.reproductions import in_turn, reproduction
+from llminfer.grading.results import Failure, Status
+from llminfer.grading.sessions import Reply
+from llminfer.grading.shrinking import TRIES, shrink
+from llminfer.grading.sittings import Answer, Sitting
+from llminfer.grading.spec import Case, Exercise
+
+SHRUNK = (Status.WRONG, Status.SHAPE, Status.DTYPE, Status.NONFINITE, Status.MUTATED_INPUT, Status.EXCEPTION)
+"""How a case must have ended to be made smaller. The others cost a worker each time."""
+KERNEL_TRIES = 30
+"""The interpreter takes a hundred times as long as NumPy."""
+
+
+def not_loaded(exercise: Exercise, reply: Reply) -> Failure:
+    """The failure of a submission that could not even be imported."""
+    words = {Status.IMPORT_ERROR: f"{exercise.file_name} cannot be imported", Status.NOT_DONE: "not begun yet"}
+    message = ": ".join(part for part in (words.get(reply.status, ""), reply.error) if part)
+    return Failure("", reply.status, message, section=exercise.section, limit=reply.limit,
+                   traceback=reply.traceback, printed=reply.printed)  # fmt: skip
+
+
+def failure(exercise: Exercise, answers: Sequence[Answer], shown: Answer, sitting: Sitting, seed: int = 0) -> Failure:
+    """The failure behind `shown`, one of the visible `answers`; `sitting` is asked smaller cases."""
+    hint = matching_hint(exercise, answers, shown)
+    smallest = _smallest(exercise, shown, sitting)
+    stateful = shown.mismatch.status in SHRUNK and not _fails_alone(smallest, sitting)
+    if stateful:
+        smallest, hint = shown, hint or STATE
+    mismatch, reply, asked = smallest.mismatch, smallest.reply, smallest.question
+    number = "" if exercise.kind == "number" else f"case {shown.question.number}"
+    told = Failure(
+        group=asked.group.name,
+        status=mismatch.status,
+        message=": ".join(part for part in (mismatch.where, mismatch.message) if part),
+        label=": ".join(part for part in (number, asked.case.label if number else "") if part),
+        reproduction=_lines(exercise, answers, asked, stateful, seed),
+        got=_shown(mismatch.got) if smallest.behaviour.status is Status.OK else "",
+        cause=hint,
+        section=exercise.section,
+        shrunk=smallest is not shown,
+        limit=reply.limit,
+        traceback=reply.traceback if mismatch.status is Status.EXCEPTION else "",
+        printed=reply.printed,
+    )
+    if mismatch.status is Status.EXCEPTION and reply.error:
+        told = replace(told, message=f"{mismatch.where}: {reply.error}" if mismatch.where else reply.error)
+    if exercise.kind == "number":
+        return told  # where the number itself is asked for, what is expected stays unsaid
+    if not hint:
+        told = replace(told, cause=likely_cause(mismatch, asked.case.arguments, smallest.behaviour.raised))
+    return _with_values(told, mismatch)
+
+
+def _smallest(exercise: Exercise, shown: Answer, sitting: Sitting) -> Answer:
+    """The answer to the smallest case found that fails in the same way; `shown` itself if there is none."""
+    if exercise.kind == "number" or shown.mismatch.status not in SHRUNK or not sitting.alive:
+        return shown
+    smallest = shown
+
+    def fails(case: Case) -> bool:
+        nonlocal smallest
+        if not sitting.alive:
+            return False
+        try:
+            asked = question(exercise, shown.question.group, shown.question.number, case, LINES)
+        except Exception:  # the reference does not take this case, so it is none
+            return False
+        if asked.expected.status is not shown.question.expected.status or not _as_finite(asked, shown):
+            return False
+        found = sitting.ask(asked)
+        if not _same_failure(found, shown):
+            return False
+        smallest = found
+        return True
+
+    shrink(shown.question.case, fails, KERNEL_TRIES if exercise.kind == "kernel" else TRIES)
+    return smallest
+
+
+def _fails_alone(smallest: Answer, sitting: Sitting) -> bool:
+    """Whether the case goes wrong in a fresh worker too, as it will for a student who pastes it into a prompt."""
+    return sitting.load().status is not Status.OK or sitting.ask(smallest.question).mismatch is not None
+
+
+def _lines(exercise: Exercise, answers: Sequence[Answer], asked: Question, stateful: bool, seed: int) -> str:
+    if stateful and exercise.kind == "function":
+        return in_turn(
+            exercise, asked, max(a.question.number for a in answers if a.question.group == asked.group), seed
+        )
+    return reproduction(exercise, asked, seed)
+
+
+def _as_finite(asked: Question, shown: Answer) -> bool:
+    """A case that makes the reference itself give NaN is another case, unless the first one did too."""
+    return not _has_nan(asked.expected.value) or _has_nan(shown.question.expected.value)
+
+
+def _has_nan(value: Any) -> bool:
+    if isinstance(value, Mapping | list | tuple):
+        return any(map(_has_nan, value.values() if isinstance(value, Mapping) else value))
+    value = plain_scalar(value)
+    return bool(np.isnan(value.astype(np.float64)).any()) if isinstance(value, np.ndarray) else value != value
+
+
+def _same_failure(found: Answer, shown: Answer) -> bool:
+    if found.mismatch is None or found.mismatch.status is not shown.mismatch.status:
+        return False
+    steps = (_method(found.mismatch.where) == _method(shown.mismatch.where)) if found.question.case.calls else True
+    return steps and found.behaviour.raised == shown.behaviour.raised
+
+
+def _method(where: str) -> str:
+    """Of "call 3, free(block=0)": free."""
+    return where.partition(", ")[2].partition("(")[0]
+
+
+def _with_values(told: Failure, mismatch: Mismatch) -> Failure:
+    """Expected against got, whole where they are small, and at the worst index."""
+    got, expected = mismatch.got, mismatch.expected
+    told = replace(told, expected=_shown(expected))
+    if mismatch.error is not None:
+        finite = [value if np.isfinite(value) else None for value in (mismatch.error, mismatch.allowed)]
+        told = replace(told, error=finite[0], allowed=finite[1])
+    if mismatch.worst_index is None or mismatch.wrong is None:
+        return told
+    told = replace(
+        told,
+        worst_index=mismatch.worst_index,
+        expected_at=f"{expected[mismatch.worst_index]:.8g}",
+        got_at=f"{got[mismatch.worst_index]:.8g}",
+    )
+    if 1 < mismatch.wrong.size and not mismatch.wrong.all():
+        lost = ~np.isfinite(got.astype(np.float64)) & np.isfinite(expected.astype(np.float64))
+        told = replace(told, mismatch_map=mismatch_map(mismatch.wrong, lost))
+    return told
+
+
+def _shown(value: Any) -> str:
+    """A value for the eye: arrays in rows with their dtype and shape, the middle of large ones left out."""
+    if isinstance(value, np.ndarray):
+        with np.printoptions(precision=5, suppress=bool(_moderate(value)), threshold=80, edgeitems=3, linewidth=72):
+            return f"{value}\n{value.dtype}, shape {value.shape}"
+    if isinstance(value, Mapping) and any(isinstance(entry, np.ndarray) for entry in value.values()):
+        return "\n".join(f"{key}: {_shown(entry)}" for key, entry in value.items())
+    try:
+        text = literal(value)
+    except TooLongError:
+        text = repr(value)
+    return text if len(text) <= 600 else f"{text[:400]} ... {text[-150:]}"
+
+
+def _moderate(value: np.ndarray) -> bool:
+    """Whether digits behind the point read better than exponents."""
+    with np.errstate(all="ignore"):
+        size = np.abs(value.astype(np.float64))
+    size = size[np.isfinite(size) & (size > 0)]
+    return size.size == 0 or (size.max() < 1e5 and size.min() > 1e-3)
