@@ -9,18 +9,33 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-def prose(path: Path) -> str:
-    """The sentences and tables of a chapter on one line, without code, links, tags and the numbers of headings."""
-    text = path.read_text(encoding="utf-8")
-    text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
-    text = re.sub(r"^(#+ [\d.]*|\d+\. )", "", text, flags=re.MULTILINE)
+# The tables below pictures have a test of their own.
+DATA = re.compile(r"<details>\n<summary>Data.*?</details>", re.DOTALL)
+
+
+def parts(path: Path) -> dict[str, str]:
+    """A chapter cut at its headings: "3.1" (what comes before the first section), "3.1.1" ..., "Pitfalls" ..."""
+    cut = re.split(r"^(?=## )", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {part.lstrip("# ").split()[0]: part for part in cut}
+
+
+def prose(path: Path, *names: str) -> str:
+    """Sentences and tables of parts of a chapter on one line, without code, links, tags, numbers of headings, lists."""
+    text = "\n".join(parts(path)[name] for name in names)
+    text = re.sub(r"^```.*?^```", "", DATA.sub("", text), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^(#+ [\d.]*|\d+\. |\*\*\d+\.\*\* )", "", text, flags=re.MULTILINE)
     text = re.sub(r"(!?\[[^\]]*\])\([^)]*\)", r"\1", text)
-    return " ".join(re.sub(r"<[^>]+>", "", text).split())
+    return " ".join(re.sub(r"</?\w+>", "", text).split())
 
 
 @pytest.fixture(scope="session")
-def read_prose() -> Callable[[Path], str]:
+def read_prose() -> Callable[..., str]:
     return prose
+
+
+@pytest.fixture(scope="session")
+def read_parts() -> Callable[[Path], dict[str, str]]:
+    return parts
 
 
 @pytest.fixture(scope="session")

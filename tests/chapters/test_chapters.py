@@ -1,5 +1,6 @@
 """What holds for every chapter: its examples run, its links lead somewhere, its pictures are what the code draws."""
 
+import ast
 import doctest
 import importlib.util
 import re
@@ -8,6 +9,8 @@ from pathlib import Path
 
 import matplotlib
 import pytest
+
+from llminfer.core.public_names import written_chapters
 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted((ROOT / "chapters").glob("*.md"))
@@ -25,6 +28,11 @@ def draw_figures():
         yield module
     for name in [name for name in sys.modules if name.startswith("figures_")]:
         del sys.modules[name]
+
+
+@pytest.fixture(scope="module")
+def pictures(draw_figures) -> dict[str, dict]:
+    return {chapter: draw_figures.drawings(chapter) for chapter in draw_figures.modules()}
 
 
 def chapter_id(path: Path) -> str:
@@ -71,10 +79,11 @@ def test_a_chapter_has_at_least_five_pictures_and_words_for_each(path):
 @pytest.mark.parametrize("path", CHAPTERS, ids=chapter_id)
 def test_a_chapter_has_at_least_six_questions_with_answers_to_unfold(path):
     text = path.read_text(encoding="utf-8")
-    answers = re.findall(r"<details>\n<summary>Answer</summary>\n\n.+?\n\n</details>", text, flags=re.DOTALL)
-    assert len(answers) >= 6
-    assert len(answers) == text.count("<details>") == text.count("</details>")
-    assert len(answers) == len(re.findall(r"^\*\*\d+\.\*\* ", text, flags=re.MULTILINE))
+    unfolding = re.findall(r"<details>\n<summary>(.+?)</summary>\n\n.+?\n\n</details>", text, flags=re.DOTALL)
+    assert len(unfolding) == text.count("<details>") == text.count("</details>")
+    answers = unfolding.count("Answer")
+    assert answers >= 6
+    assert answers == len(re.findall(r"^\*\*\d+\.\*\* ", text, flags=re.MULTILINE))
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=chapter_id)
@@ -97,6 +106,34 @@ def test_pictures_are_those_that_chapters_show(draw_figures):
     assert drawn == shown
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("path", CHAPTERS, ids=chapter_id)
+def test_below_each_picture_are_its_numbers(draw_figures, pictures, path):
+    text = path.read_text(encoding="utf-8")
+    chapter = path.name.split("-")[0]
+    assert draw_figures.with_tables(text, pictures[chapter]) == text, f"run tools/draw_figures.py {chapter}"
+    assert text.count("Data of this picture") == len(re.findall(r"^!\[", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=chapter_id)
+def test_sections_are_those_of_the_package_and_point_into_it(read_parts, path):
+    number = path.name.split("-")[0]
+    found = {name: part for name, part in read_parts(path).items() if name.startswith(f"{number}.")}
+    titles = [part.split("\n")[0].removeprefix("## ") for part in found.values()]
+    assert titles == [f"{section.number} {section.title}" for section in written_chapters()[number].SECTIONS]
+    for name, part in found.items():
+        assert re.search(rf"^\*In the library:\* [^*]+`llminfer where {re.escape(name)}`$", part, re.MULTILINE), name
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=chapter_id)
+def test_the_numbers_of_every_part_of_a_chapter_are_looked_at(read_parts, path):
+    """Each part is named in PARTS of exactly one test file of the chapter."""
+    files = Path(__file__).parent.glob(f"test_{path.name.split('-')[0].replace('.', '_')}_*.py")
+    lines = [re.search(r"^PARTS = (.+)$", file.read_text(encoding="utf-8"), re.MULTILINE) for file in files]
+    named = [name for line in lines for name in ast.literal_eval(line[1])]
+    assert sorted(named) == sorted(read_parts(path))
+
+
 def skeleton(svg: str) -> tuple[str, list[float]]:
     """An SVG as its text without numbers, and its numbers; names that are hashes of numbers are left out."""
     svg = re.sub(r'(id="|href="#|url\(#)[^")]*', r"\1", svg)
@@ -105,13 +142,13 @@ def skeleton(svg: str) -> tuple[str, list[float]]:
 
 
 @pytest.mark.slow
-def test_pictures_are_what_the_code_draws(draw_figures, tmp_path):
+def test_pictures_are_what_the_code_draws(draw_figures, pictures, tmp_path):
     """To a twentieth of a point, as another processor may round otherwise. Another matplotlib draws other lines."""
     pinned = re.search(r"^matplotlib==(\S+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
     if not pinned or pinned[1] != matplotlib.__version__:
         pytest.skip(f"the stored pictures are of the matplotlib in constraints.txt, here is {matplotlib.__version__}")
-    for chapter in draw_figures.modules():
-        for path in draw_figures.draw(chapter, tmp_path / chapter):
+    for chapter, drawn in pictures.items():
+        for path in draw_figures.save(drawn, tmp_path / chapter):
             stored = draw_figures.FIGURES / chapter / path.name
             text, numbers = skeleton(stored.read_text(encoding="utf-8"))
             drawn_text, drawn_numbers = skeleton(path.read_text(encoding="utf-8"))
