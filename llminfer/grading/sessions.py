@@ -1,29 +1,23 @@
-"""The judge's conversation with one worker: what it may use, what came of each request, and nothing left behind."""
+"""The judge's conversation with one worker: ask, wait no longer than allowed, and leave nothing of it behind."""
 
 import os
 import secrets
-import shutil
 import signal
 import stat
-import sys
-import tempfile
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import llminfer
 from llminfer.grading.isolation import Isolation
+from llminfer.grading.launches import FILE_LIMIT_BYTES, Launch
 from llminfer.grading.results import Status
 from llminfer.grading.spec import Case, Limits
 from llminfer.grading.wire import FrameError, decode, encode
-from llminfer.grading.worker_processes import WorkerProcess
 
 START_S = 60.0
 LOAD_S = 10.0
 SOURCE_LIMIT_BYTES = 1 << 20
-FILE_LIMIT_BYTES = 16 << 20
-"""For each file that a worker writes, what it prints among them."""
 ANSWERED = (
     *(Status.OK, Status.EXCEPTION, Status.MEMORY, Status.EXIT, Status.IMPORT_ERROR, Status.MISSING, Status.NOT_DONE),
     *(Status.FORBIDDEN_IMPORT, Status.BAD_REPLY),
@@ -66,22 +60,31 @@ class Session:
 
     def __init__(self, task: Task, isolation: Isolation) -> None:
         self._task, self._isolation = task, isolation
-        self._process: WorkerProcess | None = None
+        self._launch: Launch | None = None
         self._last: Reply | None = None
 
     def __enter__(self) -> "Session":
-        self._folder = Path(tempfile.mkdtemp(prefix="llminfer-"))
+        task = self._task
         try:
-            self._start()
+            source = read_source(task.file)
+        except ValueError as problem:
+            self._last = Reply(Status.IMPORT_ERROR, error=str(problem))
+            return self
+        kernel = task.kind == "kernel"
+        self._launch = Launch(self._isolation.level, source, task.file.name, task.stubs, task.limits, kernel)
+        try:
+            ready = self._ask({**self._launch.start, "entry": task.entry}, START_S)
         except BaseException:
             self.__exit__()
             raise
+        if ready.status is not Status.OK:
+            error = f"the worker did not start: {ready.status}. {ready.error} {ready.printed}".strip()
+            self._last = Reply(Status.GRADER_ERROR, error=error)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._process:
-            self._process.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._launch:
+            self._launch.close()
 
     @property
     def alive(self) -> bool:
@@ -97,50 +100,29 @@ class Session:
         request = {"act": "call", "kind": self._task.kind, "arguments": dict(case.arguments), "calls": calls}
         return self._ask(request, self._task.limits.seconds)
 
-    def _start(self) -> None:
-        work, file = self._folder / "work", self._folder / "submission" / self._task.file.name
-        work.mkdir()
-        file.parent.mkdir()
-        if problem := copy_source(self._task.file, file):
-            self._last = Reply(Status.IMPORT_ERROR, error=problem)
-            return
-        command = [sys.executable, "-P", "-s", "-X", "utf8", "-m", "llminfer.grading.worker"]
-        self._process = WorkerProcess(command, environment(work), work)
-        limits = {
-            "cpu_s": int(10 * self._task.limits.seconds + 10),
-            "memory_mib": self._task.limits.memory_mib,
-            "file_bytes": FILE_LIMIT_BYTES,
-            "open_files": 256,
-        }
-        request = {"act": "start", "file": str(file), "entry": self._task.entry, "confinement": limits}
-        ready = self._ask(request, START_S)
-        if ready.status is not Status.OK:
-            error = f"the worker did not start: {ready.error} {ready.printed}".strip()
-            self._last = Reply(Status.GRADER_ERROR, error=error)
-
     def _ask(self, request: dict[str, Any], seconds: float) -> Reply:
         if self._last:
             return self._last
         request_id = secrets.token_bytes(16)  # a reply that was written before its request cannot bear it
         frame = encode({**request, "id": request_id})
-        began = time.perf_counter()
+        process, began = self._launch.process, time.perf_counter()
         try:
-            reply, goes_on = checked_reply(decode(self._process.exchange(frame, seconds)), request_id), True
+            reply, goes_on = checked_reply(decode(process.exchange(frame, seconds)), request_id), True
         except TimeoutError:
             reply, goes_on = Reply(Status.TIMEOUT, limit=f"used {seconds:g} s of {seconds:g} s"), False
         except EOFError:
-            reply, goes_on = ending(self._process.exit_code()), False
+            reply, goes_on = ending(process.exit_code()), False
         except FrameError as problem:
             reply, goes_on = Reply(Status.BAD_REPLY, error=str(problem)), False
         took = time.perf_counter() - began
-        if self._process.printed_bytes >= FILE_LIMIT_BYTES:
+        if process.printed_bytes >= FILE_LIMIT_BYTES:
             limit = f"printed {FILE_LIMIT_BYTES >> 20} MiB of {FILE_LIMIT_BYTES >> 20} MiB"
             reply, goes_on = Reply(Status.OUTPUT_LIMIT, limit=limit), False
         if reply.status is Status.MEMORY:
             reply = replace(reply, limit=f"needed more than the {self._task.limits.memory_mib} MiB that it may use")
         if not goes_on:
-            self._process.end()
-        reply = replace(reply, seconds=took, printed=self._process.printed())
+            process.end()
+        reply = replace(reply, seconds=took, printed=process.printed())
         self._last = None if goes_on else reply
         return reply
 
@@ -172,37 +154,20 @@ def ending(exit_code: int | None) -> Reply:
     return Reply(Status.KILLED, error=f"the process was ended by {name}")
 
 
-def copy_source(source: Path, target: Path) -> str:
-    """Copy the submission so that the worker cannot reach the original. Returns what is wrong with it, or nothing."""
+def read_source(path: Path) -> bytes:
+    """The submission. Raises ValueError with what is wrong with it.
+
+    Not through a link, which may lead to a file that the student could not read; not from a pipe, which may hang.
+    """
     try:
-        # Not through a link, which may lead to a file that the student could not read; not from a pipe, which may hang.
-        descriptor = os.open(source, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError as problem:
-        return f"{source.name} cannot be opened: {problem.strerror}"
+        raise ValueError(f"{path.name} cannot be opened: {problem.strerror}") from None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        return f"{source.name} is not a file"
+        raise ValueError(f"{path.name} is not a file")
     with os.fdopen(descriptor, "rb") as file:
         content = file.read(SOURCE_LIMIT_BYTES + 1)
     if len(content) > SOURCE_LIMIT_BYTES:
-        return f"{source.name} has more than {SOURCE_LIMIT_BYTES} bytes"
-    target.write_bytes(content)
-    return ""
-
-
-def environment(work: Path) -> dict[str, str]:
-    """All that a worker inherits: nothing of the judge's secrets, one thread for BLAS, caches in its own folder."""
-    kept = {name: os.environ[name] for name in ("SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
-    threads = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-    folders = ("HOME", "TMPDIR", "TEMP", "MPLCONFIGDIR", "TRITON_CACHE_DIR", "XDG_CACHE_HOME", "LLMINFER_CACHE")
-    return {
-        **kept,
-        **dict.fromkeys(threads, "1"),
-        **dict.fromkeys(folders, str(work)),
-        "PATH": "/usr/bin:/bin",
-        "LANG": "C.UTF-8",
-        "MPLBACKEND": "Agg",
-        "PYTHONHASHSEED": "0",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONPATH": str(Path(llminfer.__file__).parents[1]),
-    }
+        raise ValueError(f"{path.name} has more than {SOURCE_LIMIT_BYTES} bytes")
+    return content

@@ -13,6 +13,7 @@ from typing import Any
 
 from llminfer.grading.confinement import confine
 from llminfer.grading.student_code import Outcome, Submission
+from llminfer.grading.supervision import split
 from llminfer.grading.wire import decode, encode, read_frame, write_frame
 
 
@@ -20,17 +21,26 @@ def main() -> None:
     """Answer requests until the judge closes the pipe."""
     requests, replies = take_pipes()
     submission: Submission | None = None
-    with contextlib.suppress(EOFError, OSError):  # the judge has gone
-        while True:
-            request = decode(read_frame(requests))
-            if request["act"] == "start":
-                outcome, submission = start(request)
-            elif request["act"] == "load":
-                outcome = submission.load()
-            else:
-                outcome = answer(submission, request)
+    while request := next_request(requests):
+        if request["act"] == "start":
+            outcome, submission = start(request, [requests.fileno(), replies.fileno()])
+        elif request["act"] == "observe":
+            outcome = observed(request)
+        elif request["act"] == "load":
+            outcome = submission.load()
+        else:
+            outcome = answer(submission, request)
+        with contextlib.suppress(OSError):  # the judge has gone, and the next request will not come
             write_frame(replies, reply_frame(request["id"], outcome))
     os._exit(0)  # a student's exit handlers are not run
+
+
+def next_request(requests: BufferedReader) -> dict[str, Any] | None:
+    """None when the judge is done."""
+    try:
+        return decode(read_frame(requests))
+    except EOFError:
+        return None
 
 
 def take_pipes() -> tuple[BufferedReader, BufferedWriter]:
@@ -44,9 +54,19 @@ def take_pipes() -> tuple[BufferedReader, BufferedWriter]:
     return requests, replies
 
 
-def start(request: dict[str, Any]) -> tuple[Outcome, Submission]:
+def start(request: dict[str, Any], pipes: list[int]) -> tuple[Outcome, Submission]:
     """Shut the door behind us, before anything of the student's is read."""
-    confine(request["confinement"])
+    orders = request["orders"]
+    if request["kernel"]:
+        import llminfer.core.triton_environment  # noqa: F401  (before the limits: it maps gigabytes)
+    with contextlib.suppress(ValueError):
+        sys.path.remove(request["checkout"])
+    if orders["supervised"]:
+        split(pipes)
+    try:
+        confine(orders)
+    except OSError as problem:
+        return Outcome("grader_error", error=str(problem)), None
     return Outcome(), Submission(Path(request["file"]), request["entry"])
 
 
@@ -54,7 +74,18 @@ def answer(submission: Submission, request: dict[str, Any]) -> Outcome:
     """One case."""
     if request["kind"] == "class":
         return submission.drive(request["arguments"], request["calls"])
+    if request["kind"] == "kernel":
+        from llminfer.grading.kernel_calls_torch import with_tensors
+
+        return with_tensors(submission.call, request["arguments"], request["outputs"])
     return submission.call(request["arguments"])
+
+
+def observed(request: dict[str, Any]) -> Outcome:
+    """What this process can still do; asked by the probe, before there is any submission."""
+    from llminfer.grading.observation import observe
+
+    return Outcome(value=observe(request))
 
 
 def reply_frame(request_id: bytes, outcome: Outcome) -> bytes:

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import queue
+import select
 import signal
 import subprocess
 import tempfile
@@ -10,22 +11,28 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from llminfer.grading.supervision import children
 from llminfer.grading.wire import read_frame, write_frame
 
 PRINTED_BYTES = 8192
 """Kept of what a case prints, at each end."""
 GRACE_S = 5.0
-"""For a process that has closed its pipe to be gone."""
+"""For a process to be gone that should be."""
 
 
 class WorkerProcess:
     """Requests go to its stdin, replies come from its stdout.
 
     All that it prints goes to a file without a name, which the judge reads: unlike a pipe, a file cannot be held up,
-    and RLIMIT_FSIZE bounds it.
+    and RLIMIT_FSIZE bounds it. namespace: the command makes one, with which all processes in it end. supervised: the
+    process that is started ends all others when it gets SIGTERM.
     """
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str], folder: Path) -> None:
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str], folder: Path, namespace: bool, supervised: bool
+    ) -> None:
+        self._namespace, self._supervised = namespace, supervised
+        self._first_process: int | None = None  # of the namespace, as a descriptor
         self._printed = tempfile.TemporaryFile()
         self._seen_bytes = 0
         self._process = subprocess.Popen(
@@ -62,6 +69,7 @@ class WorkerProcess:
             raise TimeoutError(f"no reply in {seconds} s") from None
         if isinstance(answer, Exception):
             raise answer
+        self._watch_namespace()
         return answer
 
     @property
@@ -84,16 +92,25 @@ class WorkerProcess:
             code = self._process.wait(GRACE_S)
         except subprocess.TimeoutExpired:
             return None
-        return 128 - code if code > 128 else code  # shells and bwrap say 128 + signal
+        return 128 - code if code > 128 else code  # shells, bwrap and the supervisor say 128 + signal
 
     def end(self) -> None:
         """Kill it and everything that it started, and return when that is done."""
+        self._watch_namespace()
+        if self._supervised and not self._namespace:
+            self._process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(GRACE_S)
         with contextlib.suppress(ProcessLookupError):
             if hasattr(os, "killpg"):
                 os.killpg(self._process.pid, signal.SIGKILL)
             else:
                 self._process.kill()
         self._process.wait()
+        if self._first_process is not None:
+            select.select([self._first_process], [], [], GRACE_S)  # readable when the whole namespace is gone
+            os.close(self._first_process)
+            self._first_process = None
 
     def close(self) -> None:
         """End it and give its pipes back."""
@@ -102,6 +119,17 @@ class WorkerProcess:
         for stream in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):
                 stream.close()
+
+    def left_behind(self) -> bool:
+        """True if somebody still holds the pipe of the replies after `end`: a process that got away."""
+        readable, _, _ = select.select([self._process.stdout], [], [], 1.0)
+        return not readable
+
+    def _watch_namespace(self) -> None:
+        """The first process of a namespace is the child of what made it; the kernel kills the others before it."""
+        if self._namespace and self._first_process is None and self._process.poll() is None:
+            for child in children(self._process.pid):
+                self._first_process = os.pidfd_open(child)
 
     def _text(self, start: int, end: int) -> str:
         self._printed.seek(start)
