@@ -14,6 +14,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from llminfer.grading import class_commands
+
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -22,6 +24,8 @@ app = typer.Typer(
 )
 pairs = typer.Typer(no_args_is_help=True, help="The kernels beside their references: list, check, bench, compile.")
 app.add_typer(pairs, name="pairs")
+app.add_typer(class_commands.class_app, name="class")
+app.command("pack")(class_commands.pack)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 MARKS = {"ok": "[green]ok[/]", "missing": "[yellow]missing[/]", "problem": "[red]problem[/]"}

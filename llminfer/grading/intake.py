@@ -4,24 +4,24 @@ What was renamed, doubled, refused or belongs to nobody is written down; nothing
 """
 
 import json
-import re
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
 from llminfer.grading.archives import MAX_ARCHIVE_BYTES, Member, RefusedError, members, members_of_bytes, shown
 from llminfer.grading.atomic_files import team_folder, write_atomically
+from llminfer.grading.chosen_files import Say, chosen_file
 from llminfer.grading.course import Homework
 from llminfer.grading.owners import Owner, owned
+from llminfer.grading.pack_notes import PACK_NOTE, compare_note
 from llminfer.grading.rosters import Roster, Student
-from llminfer.grading.spec import Exercise, all_exercises
+from llminfer.grading.spec import all_exercises
 
 MAX_FILE_BYTES = 1 << 20
 MAX_NOTEBOOK_BYTES = 8 << 20
 MAX_NESTED = 2
-COPY = re.compile(r"(?:[ _-]*\((\d+)\)|-(\d+)| *- *copy|[ _-]copy)+$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -156,18 +156,18 @@ class _Collected:
     def submission(self, team: tuple[str, ...], homework: Homework, every: set[str], folder: Path) -> Submission:
         say = lambda found, text: self.note("+".join(team), found, text)  # noqa: E731
         found = list(_expanded(self.files[team], say))
+        for note in found:
+            if note.name == PACK_NOTE:
+                compare_note(note, team, homework.name, say)
         files = {}
         for exercise in homework.exercises:
-            chosen = _choose(exercise, found, every, say)
+            chosen = chosen_file(exercise, found, every, say)
             if chosen is not None and (raw := _read(chosen, MAX_FILE_BYTES, say)) is not None:
                 files[exercise.id] = folder / exercise.file_name
                 write_atomically(files[exercise.id], raw)
         _remove_others(folder, set(files.values()))
         owner = self.owners[team]
         return Submission(team, folder, files, owner.submitted, owner.late)
-
-
-Say = Callable[[str, str], None]
 
 
 def _expanded(found: Iterable[Member], say: Say, depth: int = 0) -> Iterable[Member]:
@@ -197,40 +197,6 @@ def _read(member: Member, limit: int, say: Say) -> bytes | None:
     except RefusedError as reason:
         say(member.shown, f"refused: {reason}")
         return None
-
-
-def _choose(exercise: Exercise, found: list[Member], every: set[str], say: Say) -> Member | None:
-    """The file that is meant: the exact name before a changed one, the last of several copies, the least nested."""
-    ranked = sorted(
-        ((rank, len(member.path), member.path, member) for member in found if (rank := _rank(exercise, member, every))),
-        key=lambda each: each[:3],
-    )
-    if not ranked:
-        return None
-    chosen = ranked[0][3]
-    if chosen.name != exercise.file_name:
-        say(chosen.shown, f"taken as {exercise.file_name}")
-    for *_, other in ranked[1:]:
-        say(other.shown, f"not graded: {chosen.shown} was taken as {exercise.file_name}")
-    return chosen
-
-
-def _rank(exercise: Exercise, member: Member, every: set[str]) -> tuple[int, int] | None:
-    """How far a file's name is from the exercise's; None if it means something else."""
-    if member.name == exercise.file_name:
-        return 0, 0
-    ending = Path(exercise.file_name).suffix
-    name = member.name.lower().removesuffix(".txt")  # some systems hide and add it
-    if not name.endswith(ending):
-        return None
-    stem = name.removesuffix(ending)
-    copy = COPY.search(stem)
-    number = max((int(digits) for digits in re.findall(r"\d{1,6}", copy[0])), default=0) if copy else 0
-    stem = re.sub(r"[ -]+", "_", stem[: copy.start()] if copy else stem)
-    meant = max((each for each in every if stem == each or stem.endswith(f"_{each}")), key=len, default=None)
-    if meant != exercise.name:  # online_softmax.py is not softmax.py with a name before it
-        return None
-    return (1 if stem == meant else 2), -number
 
 
 def _remove_others(folder: Path, kept: set[Path]) -> None:

@@ -1,0 +1,128 @@
+"""What the class commands show on a terminal."""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from llminfer.grading.course import Course, Homework
+from llminfer.grading.diff import Change
+from llminfer.grading.explaining import explained
+from llminfer.grading.pack import Packed
+from llminfer.grading.publishing import Run
+from llminfer.grading.release import Check
+from llminfer.grading.results import ExerciseResult, Status
+
+NOT_THERE = (Status.MISSING, Status.NOT_DONE, Status.IMPORT_ERROR, Status.FORBIDDEN_IMPORT)
+"""Statuses of an exercise that cannot earn anything as it is."""
+
+
+def console() -> Console:
+    return Console(highlight=False)  # rich honours NO_COLOR and pipes by itself
+
+
+@contextmanager
+def show_progress() -> Iterator[Callable[[int, int, str], None]]:
+    """A bar on a terminal, a line for every tenth elsewhere."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    errors = Console(stderr=True, highlight=False)
+    columns = (
+        TextColumn("judging"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
+        task = bar.add_task("")
+
+        def tell(done: int, total: int, whose: str) -> None:
+            bar.update(task, completed=done, total=total, description=escape(whose))
+            if not errors.is_terminal and done * 10 // total > (done - 1) * 10 // total:
+                print(f"judged {done} of {total}", file=sys.stderr)
+
+        yield tell
+
+
+def show_run(run: Run) -> int:
+    """The class in a table, and what needs the teacher.
+
+    Returns the exit code: 1 where points fall and nothing was published, 2 where the grader itself failed.
+    """
+    table = Table(box=None, pad_edge=False)
+    for heading in ("student", "name", "points", "", "not full"):
+        table.add_column(heading, justify="right" if heading == "points" else "left", overflow="fold")
+    for grade in run.grades:
+        lacking = [
+            f"{score.exercise.split('/')[1]} {score.points:g}/{score.max_points:g} {score.status.value}"
+            for score in grade.scores
+            if score.points < score.max_points
+        ]
+        points = f"{grade.total:g}/{grade.max_points:g}"
+        table.add_row(escape(grade.student.id), escape(grade.student.name), points, grade.status, ", ".join(lacking))
+    console().print(table)
+    if run.intake.notes:
+        print(f"{len(run.intake.notes)} notes on files that were renamed, refused or nobody's: intake.csv")
+    if run.undecided:
+        print(
+            f"a person must look at: {', '.join(grade.student.id for grade in run.undecided)} (to-mark.csv, grades.csv)"
+        )
+    if run.changes:
+        show_changes(run.changes)
+    if not run.published:
+        print(f"{len(run.drops)} scores fall, and nothing was published: see {run.folder / 'changes.csv'}.")
+        print("If that is right, repeat the command with --accept-drops.")
+        return 1
+    print(f"grades.csv, canvas.csv, moodle.csv, items.csv and a page for each student: {run.folder}")
+    if run.failed_judging:
+        print("the grader itself failed somewhere: those rows say `check`. Run the command again; nobody lost points")
+        return 2
+    return 0
+
+
+def show_changes(changes: Iterable[Change]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("student", "exercise", "before", "after", "why"):
+        table.add_column(heading, justify="right" if heading in ("before", "after") else "left", overflow="fold")
+    for change in changes:
+        after = f"[red]{change.after:g}[/]" if change.falls else f"{change.after:g}"
+        table.add_row(escape(change.student), change.exercise, f"{change.before:g}", after, escape(change.why))
+    console().print(table)
+
+
+def show_checks(checks: Iterable[Check]) -> None:
+    """What was proved of a hand-out, and what was not."""
+    for check in checks:
+        mark = "[green]ok[/]" if check.holds else "[red]no[/]"
+        detail = f" [dim]{escape(check.detail)}[/]" if check.detail else ""
+        console().print(f"{mark}  {escape(check.statement)}{detail}")
+
+
+def show_explained(course: Course, homework: Homework) -> None:
+    """Every value that holds, and where it comes from."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for what, value, origin in explained(course, homework):
+        table.add_row(escape(what), escape(value), f"[dim]{escape(origin)}[/]")
+    console().print(table)
+
+
+def show_packed(packed: Packed, results: Sequence[ExerciseResult]) -> int:
+    """What is in the zip and what it does here. Returns the exit code: 1 where something is missing or does not run."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for result in results:
+        visible = [group for group in result.groups if group.visible]
+        right = sum(group.status in (Status.OK, Status.COLLECTED) for group in visible)
+        colour = "red" if result.status in NOT_THERE else "green" if result.visible_right else "yellow"
+        said = "" if result.status in NOT_THERE else f"visible {right}/{len(visible)}, hidden: run by your teacher"
+        table.add_row(result.exercise, f"[{colour}]{result.status.value}[/]", said)
+    console().print(table)
+    print(f"{packed.path} holds {len(packed.files)} of {len(results)} files, read back as your teacher will read them.")
+    print(f"SHA-256 {packed.sha256}")
+    if any(result.status in NOT_THERE for result in results):
+        print("Something is missing or does not run, as shown above: as it is, that earns nothing.")
+        return 1
+    return 0
