@@ -168,7 +168,7 @@ def _compare_sequences(got: Any, expected: Sequence, tolerance: Tolerance, wide:
     if not isinstance(got, list | tuple):  # either will do for the other
         return Mismatch(Status.DTYPE, f"{described(expected)} is expected, this is {described(got)}", got, expected)
     if len(got) != len(expected):
-        return Mismatch(Status.WRONG, f"{len(expected)} items are expected, these are {len(got)}", got, expected)
+        return Mismatch(Status.WRONG, f"its length should be {len(expected)}, and is {len(got)}", got, expected)
     wides = wide if isinstance(wide, list | tuple) and len(wide) == len(expected) else [None] * len(expected)
     for place, (one, wanted, widened) in enumerate(zip(got, expected, wides, strict=True)):
         if differing := compare(one, wanted, tolerance, widened):

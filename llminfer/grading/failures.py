@@ -12,6 +12,7 @@ from llminfer.grading.comparison import Mismatch, plain_scalar
 from llminfer.grading.literals import TooLongError, literal
 from llminfer.grading.mismatch_maps import mismatch_map
 from llminfer.grading.mutant_hints import matching_hint
+from llminfer.grading.named_axes import named_axes
 from llminfer.grading.questions import Question, question
 from llminfer.grading.reproductions import in_turn, reproduction
 from llminfer.grading.results import Failure, Status
@@ -42,12 +43,12 @@ def failure(exercise: Exercise, answers: Sequence[Answer], shown: Answer, sittin
     if stateful:
         smallest, hint = shown, hint or STATE
     mismatch, reply, asked = smallest.mismatch, smallest.reply, smallest.question
-    number = "" if exercise.kind == "number" else f"case {shown.question.number}"
+    number = asked.drawn_for if exercise.kind == "number" else f"case {asked.number}"
     told = Failure(
         group=asked.group.name,
         status=mismatch.status,
         message=": ".join(part for part in (mismatch.where, mismatch.message) if part),
-        label=": ".join(part for part in (number, asked.case.label if number else "") if part),
+        label=number if exercise.kind == "number" or not asked.case.label else f"{number}: {asked.case.label}",
         reproduction=_lines(exercise, answers, asked, stateful, seed),
         got=_shown(mismatch.got) if smallest.behaviour.status is Status.OK else "",
         cause=hint,
@@ -72,23 +73,24 @@ def _smallest(exercise: Exercise, shown: Answer, sitting: Sitting) -> Answer:
         return shown
     smallest = shown
 
-    def fails(case: Case) -> bool:
+    def fails(case: Case) -> bool | None:
         nonlocal smallest
         if not sitting.alive:
             return False
         try:
             asked = question(exercise, shown.question.group, shown.question.number, case, LINES)
         except Exception:  # the reference does not take this case, so it is none
-            return False
+            return None
         if asked.expected.status is not shown.question.expected.status or not _as_finite(asked, shown):
-            return False
+            return None
         found = sitting.ask(asked)
         if not _same_failure(found, shown):
             return False
         smallest = found
         return True
 
-    shrink(shown.question.case, fails, KERNEL_TRIES if exercise.kind == "kernel" else TRIES)
+    axes = named_axes(exercise.starter, exercise.entry)
+    shrink(shown.question.case, fails, axes, KERNEL_TRIES if exercise.kind == "kernel" else TRIES)
     return smallest
 
 

@@ -4,6 +4,7 @@ A student's code runs elsewhere, in a worker that learns the questions alone. Po
 has compared a complete reply to every question of a group; whatever else happens, there are none.
 """
 
+import os
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,7 @@ from time import monotonic
 
 from llminfer.grading.failures import failure, not_loaded
 from llminfer.grading.fingerprints import fingerprint
-from llminfer.grading.isolation import Isolation, probe
+from llminfer.grading.isolation import Isolation, strongest
 from llminfer.grading.questions import Question, questions
 from llminfer.grading.results import ExerciseResult, Failure, GroupResult, Status
 from llminfer.grading.sessions import Reply
@@ -21,6 +22,7 @@ from llminfer.grading.sittings import Answer, Sitting
 from llminfer.grading.spec import Case, Exercise, Group, all_exercises
 
 AT_A_TIME = 2
+LATER = "run by your teacher"
 WHOLE = (Status.MISSING, Status.NOT_DONE, Status.IMPORT_ERROR, Status.FORBIDDEN_IMPORT, Status.GRADER_ERROR)
 """What concerns a submission as a whole, so that a hidden group may say it too. Else it is right or wrong."""
 
@@ -53,13 +55,16 @@ def grade(
 
     student: whose numbers are drawn, and whose hidden inputs; `seeds.team` for several. Without a secret hidden groups
     are not run. seed: other inputs for the visible groups. isolation: None takes the strongest that works here.
+    LLMINFER_TRACEBACK=1 lets our own mistakes through, for whoever mends them.
     """
     began = monotonic()
-    isolation = isolation or probe()[0]
+    isolation = isolation or strongest()
     try:
         result = _graded(exercise, file, student, secret, isolation, hidden_only, seed)
     except Exception as problem:
-        result = _grader_error(exercise, problem)
+        if os.environ.get("LLMINFER_TRACEBACK"):
+            raise
+        result = _grader_error(exercise, problem, secret)
     told = {"isolation": isolation.sentence, "fingerprint": fingerprint(), "seconds": monotonic() - began}
     return replace(result, **told)
 
@@ -70,6 +75,7 @@ def grade_many(
     **options: object,
 ) -> Iterator[ExerciseResult]:
     """`grade` for several, two at a time; results in the order of the jobs, and `tell` as each one ends."""
+    strongest()  # found out once, before two threads ask at the same time
 
     def judged(job: tuple[Exercise, Path | None]) -> ExerciseResult:
         result = grade(*job, **options)
@@ -157,7 +163,7 @@ def _ask_again(rounds: Sequence[_Round], sitting: Sitting) -> None:
 def _group_result(each: _Round) -> GroupResult:
     group = each.group
     if each.status:
-        return GroupResult(group.name, group.visible, 0.0, group.points, 0, 0, each.status, "run by your teacher")
+        return GroupResult(group.name, group.visible, 0.0, group.points, 0, 0, each.status, LATER)
     wrong = each.first_wrong
     status = wrong.mismatch.status if wrong else Status.OK
     points = group.points if status is Status.OK and len(each.answers) == len(each.questions) else 0.0
@@ -184,12 +190,7 @@ def _result(exercise: Exercise, groups: tuple[GroupResult, ...], told: Failure |
 
 def _unasked(exercise: Exercise, groups: Sequence[Group], reply: Reply, secret: bytes | None) -> ExerciseResult:
     """No group gives anything, for one reason."""
-    found = tuple(
-        GroupResult(group.name, group.visible, 0.0, group.points, 0, 0, reply.status)
-        if group.visible or secret
-        else GroupResult(group.name, False, 0.0, group.points, 0, 0, Status.NOT_RUN, "run by your teacher")
-        for group in groups
-    )
+    found = tuple(_group_unasked(group, reply.status, secret) for group in groups)
     return replace(_result(exercise, found, not_loaded(exercise, reply)), status=reply.status)
 
 
@@ -202,13 +203,16 @@ def _collected(exercise: Exercise, file: Path, groups: Sequence[Group]) -> Exerc
     return replace(_result(exercise, found, told), status=status)
 
 
-def _grader_error(exercise: Exercise, problem: Exception) -> ExerciseResult:
+def _grader_error(exercise: Exercise, problem: Exception, secret: bytes | None) -> ExerciseResult:
     """Ours. What is told is where it happened, not the values it happened with: they may be hidden ones."""
     place = traceback.extract_tb(problem.__traceback__)[-1]
     words = f"the grader failed: {type(problem).__name__} in {Path(place.filename).name}, line {place.lineno}"
-    groups = tuple(
-        GroupResult(group.name, group.visible, 0.0, group.points, 0, 0, Status.GRADER_ERROR)
-        for group in exercise.groups
-    )
+    groups = tuple(_group_unasked(group, Status.GRADER_ERROR, secret) for group in exercise.groups)
     told = Failure("", Status.GRADER_ERROR, words, section=exercise.section)
     return ExerciseResult(exercise.id, exercise.title, 0, Status.GRADER_ERROR, 0.0, exercise.points, groups, told)
+
+
+def _group_unasked(group: Group, status: Status, secret: bytes | None) -> GroupResult:
+    if group.visible or secret:
+        return GroupResult(group.name, group.visible, 0.0, group.points, 0, 0, status)
+    return GroupResult(group.name, False, 0.0, group.points, 0, 0, Status.NOT_RUN, LATER)

@@ -52,7 +52,7 @@ def pattern_arrays(array: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     if array.size:
         first = array.ravel()[0]
         if first != 0:
-            yield f"np.full({size}, {literal(first.item())}, dtype={named})", np.full(shape, first, dtype)
+            yield f"np.full({size}, {next(_numbers(array))}, dtype={named})", np.full(shape, first, dtype)
     yield f"np.zeros({size}, dtype={named})", np.zeros(shape, dtype)
     if is_floating(dtype) or array.size and dtype.kind in "iu":
         counted = f"np.arange({array.size}, dtype={named})" + ("" if len(shape) == 1 else f".reshape({size})")
@@ -72,17 +72,20 @@ def _array(array: np.ndarray) -> str:
         raise TooLongError(f"an array of {array.size} elements that follows no rule cannot be written in a few lines")
     if array.size == 0:
         return f"np.empty({literal(array.shape)}, dtype={_dtype(array.dtype)})"
-    return f"np.array({_nested(array)}, dtype={_dtype(array.dtype)})"
+    return f"np.array({_nested(array.shape, _numbers(array))}, dtype={_dtype(array.dtype)})"
 
 
-def _nested(array: np.ndarray) -> str:
-    if array.ndim:
-        return "[" + ", ".join(map(_nested, array)) + "]"
+def _nested(shape: tuple[int, ...], numbers: Iterator[str]) -> str:
+    """The numbers, in row-major order, in the brackets of this shape."""
+    return f"[{', '.join(_nested(shape[1:], numbers) for _ in range(shape[0]))}]" if shape else next(numbers)
+
+
+def _numbers(array: np.ndarray) -> Iterator[str]:
+    """Each element as the shortest text that its dtype reads back as the same number."""
     if not is_floating(array.dtype):
-        return repr(array.item())
-    if not np.isfinite(array):
-        return f"{'-' if array < 0 else ''}np.{'nan' if np.isnan(array) else 'inf'}"
-    return str(array[()])  # the shortest text that this dtype reads back as the same number
+        return map(repr, array.ravel().tolist())
+    signs = {"nan": "np.nan", "inf": "np.inf", "-inf": "-np.inf"}
+    return (signs.get(text, text) for text in map(str, array.ravel()))
 
 
 def _dtype(dtype: np.dtype) -> str:

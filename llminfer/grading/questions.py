@@ -19,7 +19,10 @@ REFUSALS = ("ValueError", "TypeError")
 
 @dataclass(frozen=True)
 class Question:
-    """number: place in its group, from 1. wide: what the reference gives in float64. seconds: what it took."""
+    """number: place in its group, from 1. wide: what the reference gives in float64. seconds: what it took.
+
+    drawn_for: in words, whose numbers an exercise of kind "number" is about.
+    """
 
     group: Group
     number: int
@@ -27,6 +30,7 @@ class Question:
     expected: Behaviour
     wide: Any = None
     seconds: float = 0.0
+    drawn_for: str = ""
 
 
 def questions(
@@ -68,7 +72,8 @@ def _number_question(exercise: Exercise, group: Group, student: str) -> Question
     """answer() is called without arguments; what it was to be given is kept in the case."""
     drawn = drawn_numbers(exercise, student)
     answers = exercise.judge_side.reference(drawn)
-    return Question(group, 1, Case(drawn, label=group.name), Behaviour(value=answers[group.name]))
+    whose = f"with the numbers of student {student}" if student else "with nobody's numbers: give --student YOUR-ID"
+    return Question(group, 1, Case(drawn, label=group.name), Behaviour(value=answers[group.name]), drawn_for=whose)
 
 
 def _widened(exercise: Exercise, case: Case, expected: Behaviour, lines: int | None) -> Any:

@@ -73,11 +73,15 @@ def _named(exercise: Exercise, asked: Question, seed: int) -> str:
 
 
 def _call(name: str, arguments: Mapping[str, Any]) -> str:
-    written = [f"{key}={literal(value)}" for key, value in arguments.items()]
-    line = f"{name}({', '.join(written)})"
+    written = {key: literal(value) for key, value in arguments.items()}
+    line = f"{name}({', '.join(f'{key}={source}' for key, source in written.items())})"
     if len(line) <= WIDTH or len(written) < 2:
         return line
-    return f"{name}(\n" + "".join(f"    {argument},\n" for argument in written) + ")"
+    for key, value in arguments.items():
+        if isinstance(value, Mapping) and len(written[key]) > WIDTH:
+            entries = "".join(f"        {literal(name)}: {literal(entry)},\n" for name, entry in value.items())
+            written[key] = f"{{\n{entries}    }}"
+    return f"{name}(\n" + "".join(f"    {key}={source},\n" for key, source in written.items()) + ")"
 
 
 def _kernel_lines(exercise: Exercise, arguments: Mapping[str, Any]) -> str:
