@@ -23,6 +23,7 @@ ANSWERED = (
     *(Status.FORBIDDEN_IMPORT, Status.BAD_REPLY),
 )
 """What a worker may say of itself."""
+_PARTS = {"id": b"", "status": "", "error": "", "traceback": "", "arguments_after": {}}
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,8 @@ class Session:
     def call(self, case: Case) -> Reply:
         """Run one case. For kind "class" the value holds ("returned", value) or ("raised", name) for each call."""
         calls = [(call.method, dict(call.arguments)) for call in case.calls]
-        request = {"act": "call", "kind": self._task.kind, "arguments": dict(case.arguments), "calls": calls}
+        how = {"kind": self._task.kind, "outputs": list(self._task.outputs)}
+        request = {"act": "call", **how, "arguments": dict(case.arguments), "calls": calls}
         return self._ask(request, self._task.limits.seconds)
 
     def _ask(self, request: dict[str, Any], seconds: float) -> Reply:
@@ -129,17 +131,14 @@ class Session:
 
 def checked_reply(answer: Any, request_id: bytes) -> Reply:
     """The reply to this very request. Raises FrameError when it is anything else."""
-    if type(answer) is not dict or answer.get("id") != request_id:
+    given = answer if type(answer) is dict else {}
+    told = {name: given.get(name, default) for name, default in _PARTS.items()}
+    # Types first: an array among them would make every comparison an array too.
+    if any(type(told[name]) is not type(default) for name, default in _PARTS.items()) or told.pop("id") != request_id:
         raise FrameError("the worker answered something that was not asked")
-    texts = {name: answer.get(name, "") for name in ("error", "traceback")}
-    after = answer.get("arguments_after", {})
-    if (
-        answer.get("status") not in ANSWERED
-        or type(after) is not dict
-        or any(type(t) is not str for t in texts.values())
-    ):
-        raise FrameError("the worker's answer lacks a part")
-    return Reply(Status(answer["status"]), answer.get("value"), after, **texts)
+    if told["status"] not in ANSWERED or any(type(name) is not str for name in told["arguments_after"]):
+        raise FrameError("the worker's answer is none")
+    return Reply(Status(told.pop("status")), given.get("value"), **told)
 
 
 def ending(exit_code: int | None) -> Reply:

@@ -8,8 +8,9 @@ import pytest
 
 from llminfer.grading.isolation import Isolation
 from llminfer.grading.results import Status
-from llminfer.grading.sessions import Reply, Session, Task
+from llminfer.grading.sessions import Reply, Session, Task, checked_reply
 from llminfer.grading.spec import Call, Case, Limits
+from llminfer.grading.wire import FrameError
 
 PLAIN = Isolation("rlimits", False, False, False, False)
 
@@ -178,3 +179,26 @@ def test_nothing_of_the_judges_environment_is_inherited(ask, monkeypatch):
     assert "token" not in environment.values()
     assert environment["OPENBLAS_NUM_THREADS"] == "1"
     assert (randomized, stdin) == (0, "")
+
+
+GOOD = {"id": b"1", "status": "ok", "value": 3, "error": "", "traceback": "", "arguments_after": {}}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *(None, [], b"1", {}, {"id": b"1"}, np.zeros(3)),
+        *(GOOD | {"id": other} for other in (b"2", "1", None, np.zeros(2), np.frombuffer(b"1", np.uint8))),
+        *(GOOD | {"status": other} for other in ("grader_error", "wrong", "fine", "", 0, ["ok"], np.zeros(2))),
+        *(GOOD | {"error": 3}, GOOD | {"traceback": np.zeros(2)}, GOOD | {"arguments_after": [("x", 1)]}),
+        GOOD | {"arguments_after": {1: 2}},
+    ],
+    ids=repr,
+)
+def test_only_a_whole_reply_to_the_request_counts(answer):
+    with pytest.raises(FrameError):
+        checked_reply(answer, b"1")
+
+
+def test_a_whole_reply_counts():
+    assert checked_reply(GOOD, b"1") == Reply(Status.OK, 3, {})
