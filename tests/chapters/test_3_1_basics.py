@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 
 from llminfer.basics import (
+    NoCache,
     Segment,
+    Transformer,
     attention_intensity,
     critical_batch,
     decode,
@@ -278,22 +280,16 @@ def test_a_dot_product_of_e_elements_has_variance_e():
 
 # GPT-2, line by line
 
+SMALL = replace(
+    GPT2, layers=3, width=48, heads=4, kv_heads=4, head_width=12, feed_forward=192, vocabulary=97, context=32
+)
+IDS = np.array([5, 96, 0, 17, 17, 3, 60, 41, 2])
+
 
 @pytest.fixture(scope="module")
-def random_gpt2(tmp_path_factory) -> tuple:
-    """(transformers' GPT-2 with random weights and biases, its weights by our names, layers, heads, ids)."""
-    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
-    torch.manual_seed(0)
-    shape = {"vocab_size": 97, "n_positions": 32, "n_embd": 48, "n_layer": 3, "n_head": 4}
-    theirs = transformers.GPT2LMHeadModel(transformers.GPT2Config(**shape)).double().eval()
-    with torch.no_grad():
-        for parameter in theirs.parameters():
-            parameter.copy_(torch.randn_like(parameter) * 0.3)
-    folder = tmp_path_factory.mktemp("gpt2")
-    theirs.save_pretrained(folder)
-    weights = {name: getattr(w, "array", w) for name, w in load_model(folder).weights.items()}
-    ids = np.array([5, 96, 0, 17, 17, 3, 60, 41, 2])
-    return theirs, weights, shape["n_layer"], shape["n_head"], ids
+def weights() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return {name: 0.3 * rng.normal(size=shape) for name, shape in weight_shapes(SMALL).items()}
 
 
 def run_gpt2(code: str, weights: dict, layers: int, heads: int, ids: np.ndarray) -> np.ndarray:
@@ -303,29 +299,43 @@ def run_gpt2(code: str, weights: dict, layers: int, heads: int, ids: np.ndarray)
     return names["gpt2"](ids, weights, layers, heads)
 
 
-def test_the_gpt2_of_the_text_is_that_of_transformers(random_gpt2):
-    torch = pytest.importorskip("torch")
-    theirs, weights, layers, heads, ids = random_gpt2
+def test_the_gpt2_of_the_text_is_the_transformer_of_the_library(weights):
+    got = run_gpt2(code_of("gpt2"), weights, SMALL.layers, SMALL.heads, IDS)
+    model = Transformer(SMALL, weights)
+    hidden = model.hidden(IDS, np.arange(len(IDS)), NoCache(SMALL).step([0], [len(IDS)]))
+    assert got.shape == (1, SMALL.vocabulary)
+    assert got == pytest.approx(model.head(hidden[-1:]), rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.slow
+def test_the_gpt2_of_the_text_is_that_of_transformers(tmp_path):
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    shape = {"vocab_size": 97, "n_positions": 32, "n_embd": 48, "n_layer": 3, "n_head": 4}
+    theirs = transformers.GPT2LMHeadModel(transformers.GPT2Config(**shape)).eval()
     with torch.no_grad():
-        expected = theirs(torch.tensor(ids[None])).logits[0, -1:].numpy()
-    got = run_gpt2(code_of("gpt2"), weights, layers, heads, ids)
-    assert got.shape == (1, 97)
-    assert got == pytest.approx(expected, rel=1e-4, abs=1e-4)
+        for parameter in theirs.parameters():
+            parameter.copy_(torch.randn_like(parameter) * 0.3)
+        expected = theirs(torch.tensor(IDS[None])).logits[0, -1:].numpy()
+    theirs.save_pretrained(tmp_path)
+    loaded = {name: getattr(weight, "array", weight) for name, weight in load_model(tmp_path).weights.items()}
+    got = run_gpt2(code_of("gpt2"), loaded, shape["n_layer"], shape["n_head"], IDS)
+    assert got == pytest.approx(expected, rel=1e-3, abs=1e-3)
 
 
 @pytest.mark.parametrize(
     ("line", "wrong"),
     [
-        ("qkv.reshape(T, 3, H, -1).transpose(1, 2, 0, 3)", "qkv.reshape(T, H, 3, -1).transpose(2, 1, 0, 3)"),
+        ("qkv.reshape(T, 3, H, -1)", "qkv.reshape(T, H, 3, -1).swapaxes(1, 2)"),
         ("o.swapaxes(0, 1).reshape(T, -1)", "o.reshape(T, -1)"),
         ("math.sqrt(q.shape[-1])", "math.sqrt(x.shape[-1])"),
         ("np.where(visible, scores, -np.inf)", "scores"),
     ],
 )
-def test_lines_that_run_as_well_and_are_wrong(random_gpt2, line, wrong):
-    _, *arguments = random_gpt2
+def test_lines_that_run_as_well_and_are_wrong(weights, line, wrong):
     code = code_of("gpt2")
     assert code.count(line) == 1
+    arguments = weights, SMALL.layers, SMALL.heads, IDS
     right, other = run_gpt2(code, *arguments), run_gpt2(code.replace(line, wrong), *arguments)
     assert other.shape == right.shape
     assert np.abs(other - right).max() > 0.01

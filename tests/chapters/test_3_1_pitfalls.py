@@ -39,7 +39,7 @@ from llminfer.basics.tool_definitions import guidellm_tpot, vllm_tpot, vllm_tpot
 from llminfer.core.philox import as_uniform
 
 CHAPTER = Path(__file__).parents[2] / "chapters" / "3.1-basics.md"
-PARTS = ("Pitfalls", "Questions", "Not", "Sources")
+PARTS = ("Pitfalls", "Questions", "Exercises", "Sources")
 
 LLAMA, LLAMA_70B, MIXTRAL = preset("llama-3-8b"), preset("llama-3-70b"), preset("mixtral-8x7b")
 LLAMA_2 = preset("llama-2-7b")
