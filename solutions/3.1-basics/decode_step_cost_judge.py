@@ -13,7 +13,8 @@ def reference(config, contexts, chosen, weight_bits, kv_bytes):
     _check(config, contexts, chosen, weight_bits, kv_bytes)
     D, H, K, E = (config[key] for key in ("width", "heads", "kv_heads", "head_width"))
     V, anchors, B = config["vocabulary"], config["anchors"], len(contexts)
-    seen = [sum(c - s < config["window"] or s < anchors for s in range(c + 1)) for c in contexts.tolist()]
+    texts = [np.arange(c + 1) for c in contexts.tolist()]  # positions, the last one the new token's
+    seen = [int(np.sum((s[-1] - s < config["window"]) | (s < anchors))) for s in texts]
     flops = read = written = 0
     for layer in range(config["layers"]):
         matrices = [D * H * E, D * H, H * E * D, D * config["experts"]]  # queries, gates, output, router

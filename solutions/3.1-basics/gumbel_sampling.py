@@ -27,7 +27,7 @@ def gumbel_sampling(
     All randomness comes from np.random.default_rng(seed), so that the same arguments give the same tokens. A token with
     a logit of -inf is masked and never drawn; at least `count` are not masked. Logits may be as large as 10,000.
 
-    How the noise is made is up to you: what is tested is how often which tokens come out, on 20,000 draws, with room
+    How the noise is made is up to you: what is tested is how often which tokens come out, on 8,000 draws, with room
     for chance: a right program fails once in a billion.
     """
     uniform = np.random.default_rng(seed).random((draws, len(logits)))  # [draws, V], each token its own in each draw

@@ -1,6 +1,6 @@
 """Judge's side of gumbel_sampling: exact probabilities of every outcome, and a chi-square test of the frequencies.
 
-The threshold is where chance alone would put one right program in a billion. Wrong laws lie far beyond: 20,000 draws.
+The threshold is where chance alone would put one right program in a billion. Wrong laws lie far beyond.
 """
 
 from itertools import permutations, product
@@ -10,6 +10,7 @@ import numpy as np
 from llminfer.grading.spec import Case, Mutant, Variant
 
 VERSION = 1
+DRAWS = 8000
 SIGMAS = 6.5  # of a normal variable, exceeded by chance once in 1e10; the tails of counts are a little heavier
 LEAST = 25.0  # expected draws of a cell; rarer outcomes are counted together
 
@@ -98,7 +99,7 @@ def cases(group, rng):
 
 def _case(label, logits, count, rng):
     seed = int(rng.integers(2**31))
-    return Case({"logits": np.array(logits), "count": count, "draws": 20_000, "seed": seed}, label=label)
+    return Case({"logits": np.array(logits), "count": count, "draws": DRAWS, "seed": seed}, label=label)
 
 
 UNIFORM = (
@@ -114,7 +115,7 @@ def _simulated(scores, largest_first=True):
 
     def law(logits, count, draws, seed):
         with np.errstate(all="ignore"):
-            found = scores(logits, np.random.default_rng(1).random((200_000, len(logits))))
+            found = scores(logits, np.random.default_rng(1).random((10 * DRAWS, len(logits))))
         rows = np.argsort(-found if largest_first else found, axis=-1)[:, :count]
         table = np.zeros((len(logits),) * count)
         np.add.at(table, tuple(rows.T), 1 / len(rows))
