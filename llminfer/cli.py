@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from llminfer.grading import class_commands
+from llminfer.grading import class_commands, commands
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -24,6 +24,8 @@ app = typer.Typer(
 )
 pairs = typer.Typer(no_args_is_help=True, help="The kernels beside their references: list, check, bench, compile.")
 app.add_typer(pairs, name="pairs")
+app.command("grade")(commands.grade)
+app.add_typer(commands.exercises, name="exercises")
 app.add_typer(class_commands.class_app, name="class")
 app.command("pack")(class_commands.pack)
 

@@ -61,7 +61,8 @@ def behaviour_in(exercise: Exercise, group: str, sent: Case, reply: Reply) -> Be
         raised = reply.error.split(":")[0] if reply.status is Status.EXCEPTION else ""
         return Behaviour(reply.status, raised=raised)
     if exercise.kind == "kernel":
-        return _kernel_behaviour(exercise.judge_side.outputs, sent.arguments, reply.arguments_after or {})
+        written = reply.value if isinstance(reply.value, dict) else {}
+        return _kernel_behaviour(exercise.judge_side.outputs, sent.arguments, (reply.arguments_after or {}) | written)
     if exercise.kind == "number":
         if not isinstance(reply.value, dict) or group not in reply.value:
             return Behaviour(Status.MISSING, reply.value)

@@ -39,7 +39,7 @@ def failure(exercise: Exercise, answers: Sequence[Answer], shown: Answer, sittin
     """The failure behind `shown`, one of the visible `answers`; `sitting` is asked smaller cases."""
     hint = matching_hint(exercise, answers, shown)
     smallest = _smallest(exercise, shown, sitting)
-    stateful = shown.mismatch.status in SHRUNK and not _fails_alone(smallest, sitting)
+    stateful = exercise.kind != "kernel" and shown.mismatch.status in SHRUNK and not _fails_alone(smallest, sitting)
     if stateful:
         smallest, hint = shown, hint or STATE
     mismatch, reply, asked = smallest.mismatch, smallest.reply, smallest.question
