@@ -141,6 +141,49 @@ def diff(
         raise typer.Exit(1)
 
 
+@gradescope_app.command()
+def build(
+    homework: Name = None,
+    course: CourseOption = HERE,
+    out: Annotated[Path | None, typer.Option(help="The zip; NAME-gradescope.zip beside course.toml.")] = None,
+    wheels: Annotated[
+        bool, typer.Option("--wheels", help="Pack the libraries too, for an image built offline.")
+    ] = False,
+) -> None:
+    """Write the zip that Gradescope makes an autograder of. The class secret is in it: upload it, and nothing else."""
+    from llminfer.grading import gradescope
+
+    found, asked = _asked(course, homework)
+    made = gradescope.build(found, asked, out or _autograder(found, asked), wheels)
+    settings = asked.gradescope
+    print(f"{made.path}: {made.size_mb:.1f} MB; the class secret is in it")
+    print(f"the assignment's total must be {made.max_points:g} points, the sum of max_score")
+    print(f"the container: {settings.memory_mb} MB, {settings.cpus:g} CPU, {settings.minutes:g} minutes")
+    print(f"at worst it takes {made.worst_s:.0f} s of {60 * settings.minutes:.0f}")
+    if made.unscored:
+        print(f"people read {', '.join(made.unscored)}: add a question for each by hand")
+    print(f"next: llminfer class gradescope test SUBMISSION --homework {asked.name}")
+
+
+@gradescope_app.command()
+def test(
+    submission: Annotated[Path, typer.Argument(help="What a student would upload: a folder, a zip or a file.")],
+    homework: NameOption = None,
+    course: CourseOption = HERE,
+    archive: Annotated[Path | None, typer.Option("--zip", help="What `build` wrote.")] = None,
+    email: Annotated[str, typer.Option(help="Of a student in the class list.")] = "",
+) -> None:
+    """Run the zip here as Gradescope does, with its limits, and show what a student would see."""
+    from llminfer.grading.class_terminal import show_trial
+    from llminfer.grading.gradescope_trial import try_out
+
+    found, asked = _asked(course, homework)
+    archive = archive or _autograder(found, asked)
+    if not archive.is_file():
+        raise ValueError(f"there is no {archive}; `llminfer class gradescope build` writes it")
+    raise typer.Exit(show_trial(try_out(archive, submission, asked.gradescope, email), asked.gradescope))
+
+
 def pack(
     homework: Annotated[str | None, typer.Argument(help="Which homework; not needed where there is one.")] = None,
     folder: Annotated[Path, typer.Option(help="Where your files are, and course.toml.")] = HERE,
@@ -160,3 +203,7 @@ def pack(
 
 def _run_folder(course, homework) -> Path:
     return course.folder / "runs" / homework.name
+
+
+def _autograder(course, homework) -> Path:
+    return course.folder / f"{homework.name}-gradescope.zip"

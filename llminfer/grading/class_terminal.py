@@ -8,9 +8,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from llminfer.grading.course import Course, Homework
+from llminfer.grading.course import Course, GradescopeSettings, Homework
 from llminfer.grading.diff import Change
 from llminfer.grading.explaining import explained
+from llminfer.grading.gradescope_trial import Trial
 from llminfer.grading.pack import Packed
 from llminfer.grading.publishing import Run
 from llminfer.grading.release import Check
@@ -126,3 +127,23 @@ def show_packed(packed: Packed, results: Sequence[ExerciseResult]) -> int:
         print("Something is missing or does not run, as shown above: as it is, that earns nothing.")
         return 1
     return 0
+
+
+def show_trial(trial: Trial, settings: GradescopeSettings) -> int:
+    """What Gradescope would show. Returns the exit code: 1 where it would not take the results."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("", "test", "points", "shown"):
+        table.add_column(heading, justify="right" if heading == "points" else "left")
+    for test in trial.results.get("tests", ()):
+        points = f"{test['score']:g}/{test['max_score']:g}"
+        table.add_row(test["number"], escape(test["name"]), points, test["visibility"])
+    console().print(escape(trial.results.get("output", "")), style="dim")
+    print(
+        f"score {trial.score:g}; {trial.seconds:.0f} s of {60 * settings.minutes:.0f}; "
+        f"{trial.peak_mb:.0f} MB of {settings.memory_mb} at most; setup.sh was not run"
+    )
+    for problem in trial.problems:
+        console().print(f"[red]{escape(problem)}[/]")
+    if trial.problems and trial.printed:
+        console().print(escape(trial.printed[-2000:]), style="dim")
+    return 1 if trial.problems else 0

@@ -28,7 +28,7 @@ def grades_csv(homework: Homework, grades: Sequence[Grade]) -> str:
         late = "" if grade.days_late is None else grade.days_late
         end = [grade.earned, late, grade.total, grade.status, "; ".join(grade.notes)]
         lines.append([grade.student.id, grade.student.name, *points, *end])
-    return _csv(header, lines)
+    return csv_text(header, lines)
 
 
 def canvas_csv(homework: Homework, grades: Sequence[Grade], roster: Roster | None) -> str:
@@ -41,7 +41,7 @@ def canvas_csv(homework: Homework, grades: Sequence[Grade], roster: Roster | Non
         else:
             cells = [student.name, student.canvas_id, "", student.id, student.section]
         lines.append([*cells, _total(grade)])
-    return _csv([*CANVAS_COLUMNS, homework.canvas or homework.heading], lines)
+    return csv_text([*CANVAS_COLUMNS, homework.canvas or homework.heading], lines)
 
 
 def moodle_csv(homework: Homework, grades: Sequence[Grade], roster: Roster | None) -> str:
@@ -49,13 +49,13 @@ def moodle_csv(homework: Homework, grades: Sequence[Grade], roster: Roster | Non
     if roster and roster.form == "moodle":
         header = [*roster.header, *(() if "Grade" in roster.header else ("Grade",))]
         filled = [{**grade.student.row, "Grade": _total(grade)} for grade in grades]
-        return _csv(header, [[cells.get(column, "") for column in header] for cells in filled])
+        return csv_text(header, [[cells.get(column, "") for column in header] for cells in filled])
     lines = [
         [f"Participant {grade.student.moodle_id}" if grade.student.moodle_id else ""]
         + [grade.student.name, grade.student.email, _total(grade), homework.max_points]
         for grade in grades
     ]
-    return _csv([*MOODLE_COLUMNS, "Grade", "Maximum Grade"], lines)
+    return csv_text([*MOODLE_COLUMNS, "Grade", "Maximum Grade"], lines)
 
 
 def _total(grade: Grade) -> float | str:
@@ -77,7 +77,7 @@ def items_csv(homework: Homework, results: Results) -> str:
             shown = "visible" if group.visible else "hidden"
             lines.append([exercise.id, group.name, shown, len(ends), passed, rate, commonest, times])
     header = ["exercise", "group", "shown", "handed_in", "passed", "pass_rate", "commonest_failure", "times"]
-    return _csv(header, lines)
+    return csv_text(header, lines)
 
 
 def _end(result: ExerciseResult, group: str) -> str:
@@ -100,7 +100,7 @@ def intake_csv(intake: Intake, homework: Homework) -> str:
             continue
         absent = [each.file_name for each in homework.exercises if each.id not in submission.files]
         lines += [[student.id, "", f"{name} is missing"] for name in absent]
-    return _csv(["student", "found", "note"], lines)
+    return csv_text(["student", "found", "note"], lines)
 
 
 def to_mark_csv(grades: Iterable[Grade]) -> str:
@@ -111,12 +111,12 @@ def to_mark_csv(grades: Iterable[Grade]) -> str:
         for score in grade.scores
         if score.status in (Status.COLLECTED, Status.GRADER_ERROR)
     ]
-    return _csv(["student", "exercise", "points", "reason", "maximum"], lines)
+    return csv_text(["student", "exercise", "points", "reason", "maximum"], lines)
 
 
 def changes_csv(changes: Iterable[Change]) -> str:
     lines = [[each.student, each.exercise, each.before, each.after, each.why] for each in changes]
-    return _csv(["student", "exercise", "before", "after", "why"], lines)
+    return csv_text(["student", "exercise", "before", "after", "why"], lines)
 
 
 def tables(
@@ -133,7 +133,8 @@ def tables(
     }
 
 
-def _csv(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+def csv_text(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    """A table as CSV."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(header)

@@ -155,19 +155,32 @@ class _Collected:
 
     def submission(self, team: tuple[str, ...], homework: Homework, every: set[str], folder: Path) -> Submission:
         say = lambda found, text: self.note("+".join(team), found, text)  # noqa: E731
-        found = list(_expanded(self.files[team], say))
-        for note in found:
-            if note.name == PACK_NOTE:
-                compare_note(note, team, homework.name, say)
-        files = {}
-        for exercise in homework.exercises:
-            chosen = chosen_file(exercise, found, every, say)
-            if chosen is not None and (raw := _read(chosen, MAX_FILE_BYTES, say)) is not None:
-                files[exercise.id] = folder / exercise.file_name
-                write_atomically(files[exercise.id], raw)
-        _remove_others(folder, set(files.values()))
+        files = lay_out(self.files[team], homework, team, folder, say, every)
         owner = self.owners[team]
         return Submission(team, folder, files, owner.submitted, owner.late)
+
+
+def lay_out(
+    found: Iterable[Member],
+    homework: Homework,
+    team: tuple[str, ...],
+    folder: Path,
+    say: Say,
+    every: set[str] | None = None,
+) -> dict[str, Path]:
+    """One team's files as exercises, by id: copied into `folder`, which afterwards holds nothing else."""
+    within = list(_expanded(found, say))
+    for note in within:
+        if note.name == PACK_NOTE:
+            compare_note(note, team, homework.name, say)
+    files = {}
+    for exercise in homework.exercises:
+        chosen = chosen_file(exercise, within, every, say)
+        if chosen is not None and (raw := _read(chosen, MAX_FILE_BYTES, say)) is not None:
+            files[exercise.id] = folder / exercise.file_name
+            write_atomically(files[exercise.id], raw)
+    _remove_others(folder, set(files.values()))
+    return files
 
 
 def _expanded(found: Iterable[Member], say: Say, depth: int = 0) -> Iterable[Member]:
