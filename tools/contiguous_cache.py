@@ -68,6 +68,7 @@ class ContiguousView:
         self.tokens = sum(lengths)
         stored = [cache.length(sequence) for sequence in sequences]
         self.groups = grouped(sequences, lengths, stored, cache.specs[0].kv_heads)
+        self.rows = [(group.rows(cache.keys), group.rows(cache.values)) for group in self.groups]  # [L, S, nK, E] each
         self.masks: dict[int | None, list[Bool[np.ndarray, "T S"]]] = {}  # window -> one for each group
 
     def attend(
@@ -85,19 +86,11 @@ class ContiguousView:
         if spec.window not in self.masks:
             self.masks[spec.window] = [causal(group.new, spec.window, group.stored) for group in self.groups]
         outputs = []
-        for group, visible in zip(self.groups, self.masks[spec.window], strict=True):
-            keys, values = self.cache.keys[layer, group.heads], self.cache.values[layer, group.heads]  # [nK, room, E]
-            keys[:, group.places] = group.together(k).swapaxes(0, 1)  # [T, nK, Ek] -> [nK, T, Ek]
-            values[:, group.places] = group.together(v).swapaxes(0, 1)
-            seen = slice(group.stored + group.new)
-            output = attend_in_blocks(
-                group.together(q),  # [T, nH, Ek]
-                keys[:, seen].swapaxes(0, 1),  # [S, nK, Ek], a view
-                values[:, seen].swapaxes(0, 1),
-                spec,
-                visible,
-                None if sinks is None else np.tile(sinks, group.count),
-            )
+        for group, (keys, values), visible in zip(self.groups, self.rows, self.masks[spec.window], strict=True):
+            keys[layer, group.stored :] = group.together(k)  # [T, nK, Ek]
+            values[layer, group.stored :] = group.together(v)
+            own = None if sinks is None else np.tile(sinks, group.count)
+            output = attend_in_blocks(group.together(q), keys[layer], values[layer], spec, visible, own)
             outputs.append(group.apart(output))
         return outputs[0] if len(outputs) == 1 else np.concatenate(outputs)  # [T, H, Ev]
 
@@ -122,15 +115,18 @@ class Group:
     """`count` sequences that are neighbours in a step and in the cache, with `stored` tokens and `new` ones each.
 
     For attention they are one sequence with `count` times the heads, so one call serves a whole batch. heads: theirs
-    among the key/value heads of all sequences. places: of the new tokens within a sequence. span: on the flat axis.
+    among the key/value heads of all sequences. span: on the flat axis.
     """
 
     count: int
     stored: int
     new: int
     heads: slice
-    places: slice
     span: slice
+
+    def rows(self, memory: Float[np.ndarray, "L heads room E"]) -> Float[np.ndarray, "L S nK E"]:
+        """A view of their rows of the cache, as far as this step fills them."""
+        return memory[:, self.heads, : self.stored + self.new].swapaxes(1, 2)
 
     def together(self, x: Float[np.ndarray, "all H E"]) -> Float[np.ndarray, "T nH E"]:
         """Their part of the flat axis, the heads of all of them side by side."""
@@ -161,6 +157,6 @@ def grouped(sequences: Sequence[int], lengths: Sequence[int], stored: Sequence[i
     for first, count, before, new in runs:
         heads = slice(first * kv_heads, (first + count) * kv_heads)
         span = slice(start, start + count * new)
-        groups.append(Group(count, before, new, heads, places=slice(before, before + new), span=span))
+        groups.append(Group(count, before, new, heads, span))
         start = span.stop
     return groups

@@ -19,8 +19,9 @@ def swiglu(gate_up: Float[np.ndarray, "... F2"]) -> Float[np.ndarray, "... F"]:
     """
     gate, up = _halves(gate_up)  # [T, 2F] -> [T, F], [T, F]
     with np.errstate(over="ignore"):  # e^-gate may reach infinity, and gate / infinity is silu's limit: 0
-        gated = 1 + np.exp(-gate)  # [T, F]
-    np.divide(gate, gated, out=gated)  # silu(gate), in place: new arrays would cost as much as the arithmetic
+        gated = np.exp(-gate)  # [T, F]
+    gated += 1  # in place, as all that follows: new arrays would cost as much as the arithmetic
+    np.divide(gate, gated, out=gated)  # silu(gate)
     gated *= up
     return gated
 

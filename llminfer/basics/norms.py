@@ -21,8 +21,8 @@ def rmsnorm(
     """
     check_eps(eps)
     wide = at_least_float32(x)  # [T, D]
-    mean_square = np.vecdot(wide, wide)[..., None] / x.shape[-1]  # [T, D] -> [T, 1], without a temporary for x * x
-    normed = wide / np.sqrt(mean_square + eps)  # [T, D]
+    mean_square = np.vecdot(wide, wide) / x.shape[-1]  # [T, D] -> [T], without a temporary for x * x
+    normed = wide / np.sqrt(mean_square + eps)[..., None]  # [T, D]
     normed *= gain  # in place: one more new array would cost as much as the arithmetic
     return normed.astype(x.dtype, copy=False)
 
@@ -76,7 +76,7 @@ def layernorm_cost(
 
 def at_least_float32(x: Float[np.ndarray, "... D"]) -> Float[np.ndarray, "... D"]:
     """`x` as float32 if its dtype is shorter, else `x` itself."""
-    return x.astype(np.result_type(x.dtype, np.float32), copy=False)
+    return x if x.dtype.itemsize >= 4 else x.astype(np.float32)
 
 
 def check_eps(eps: float) -> None:
