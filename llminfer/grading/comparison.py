@@ -86,11 +86,11 @@ def _compare_numbers(got: Any, expected: float, tolerance: Tolerance, wide: Any)
         exact = got == expected or (got != got and expected != expected)
         return None if exact else Mismatch(Status.WRONG, "this is not the expected number", got, expected)
     try:
-        found = np.float64(got)
+        found = np.asarray(got, np.float64)
     except OverflowError:  # a Python int has no largest value
-        found = np.float64(np.inf)
-    wide = np.float64(wide) if isinstance(wide, int | float) else None
-    differing = _compare_floats(found, np.float64(expected), tolerance, wide)
+        found = np.asarray(np.inf)
+    wide = np.asarray(wide, np.float64) if isinstance(wide, int | float) else None
+    differing = _compare_floats(found, np.asarray(expected, np.float64), tolerance, wide)
     if differing is None:
         return None
     words = "this is NaN or infinite" if differing.status is Status.NONFINITE else "this is not the expected number"
@@ -147,7 +147,7 @@ def _compare_floats(
     same_infinity = (found == wanted) | (np.isnan(found) & np.isnan(wanted))
     error = np.where(finite, error, np.where(same_infinity, 0.0, np.inf))
     error = np.nan_to_num(error, nan=np.inf)  # a NaN where a number is expected
-    wrong = error > allowed
+    wrong = np.asarray(error > allowed)
     if not wrong.any():
         return None
     worst = np.unravel_index(error.argmax(), error.shape)

@@ -81,7 +81,8 @@ def cases(group: GroupResult) -> str:
 def verdict(results: Iterable[ExerciseResult]) -> str:
     """In one line: "visible 12/12 (4 of 4 points), hidden: run by your teacher (3 points)"."""
     groups = [group for result in results for group in result.groups]
-    visible = [group for group in groups if group.visible]
+    read = [group for group in groups if group.status is Status.COLLECTED]
+    visible = [group for group in groups if group.visible and group not in read]
     run = [group for group in groups if not group.visible and group.status is not Status.NOT_RUN]
     later = [group for group in groups if group.status is Status.NOT_RUN]
     told = []
@@ -91,6 +92,8 @@ def verdict(results: Iterable[ExerciseResult]) -> str:
         told.append(f"visible{asked} ({_points(visible)})")
     if run:
         told.append(f"hidden groups {sum(group.status is Status.OK for group in run)}/{len(run)} ({_points(run)})")
+    if read:
+        told.append(f"collected: read by your teacher ({counted(sum(group.max_points for group in read), 'point')})")
     if later:
         told.append(f"hidden: run by your teacher ({counted(sum(group.max_points for group in later), 'point')})")
     return ", ".join(told)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from llminfer.grading.bounded_calls import LINES
-from llminfer.grading.causes import STATE, likely_cause
+from llminfer.grading.causes import BY_STATUS, STATE, likely_cause
 from llminfer.grading.comparison import Mismatch, plain_scalar
 from llminfer.grading.literals import TooLongError, literal
 from llminfer.grading.mismatch_maps import mismatch_map
@@ -20,6 +20,7 @@ from llminfer.grading.sessions import Reply
 from llminfer.grading.shrinking import TRIES, shrink
 from llminfer.grading.sittings import Answer, Sitting
 from llminfer.grading.spec import Case, Exercise
+from llminfer.grading.verdicts import ENDINGS
 
 SHRUNK = (Status.WRONG, Status.SHAPE, Status.DTYPE, Status.NONFINITE, Status.MUTATED_INPUT, Status.EXCEPTION)
 """How a case must have ended to be made smaller. The others cost a worker each time."""
@@ -28,11 +29,20 @@ KERNEL_TRIES = 30
 
 
 def not_loaded(exercise: Exercise, reply: Reply) -> Failure:
-    """The failure of a submission that could not even be imported."""
-    words = {Status.IMPORT_ERROR: f"{exercise.file_name} cannot be imported", Status.NOT_DONE: "not begun yet"}
-    message = ": ".join(part for part in (words.get(reply.status, ""), reply.error) if part)
-    return Failure("", reply.status, message, section=exercise.section, limit=reply.limit,
-                   traceback=reply.traceback, printed=reply.printed)  # fmt: skip
+    """The failure of a submission that never came to answer."""
+    if reply.status is Status.NOT_DONE:
+        return Failure("", reply.status, f"not begun yet: {exercise.file_name} waits for you", section=exercise.section)
+    begin = f"{exercise.file_name} cannot be imported" if reply.status is Status.IMPORT_ERROR else ""
+    return Failure(
+        group="",
+        status=reply.status,
+        message=": ".join(part for part in (begin, reply.error) if part) or ENDINGS.get(reply.status, ""),
+        cause=BY_STATUS.get(reply.status, ""),
+        section=exercise.section,
+        limit=reply.limit,
+        traceback=reply.traceback,
+        printed=reply.printed,
+    )
 
 
 def failure(exercise: Exercise, answers: Sequence[Answer], shown: Answer, sitting: Sitting, seed: int = 0) -> Failure:

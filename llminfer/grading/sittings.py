@@ -14,11 +14,14 @@ from llminfer.grading.results import Status
 from llminfer.grading.sessions import Reply, Session, Task
 from llminfer.grading.spec import Case, Exercise
 from llminfer.grading.verdicts import verdict
+from llminfer.grading.worker_views import graphics_devices
 
 BAD_ENDINGS = 2
 """After so many, what was not asked yet is taken to end as the last one did."""
 PATIENCE = 20.0
 """A submission may take this many times as long as the reference, where that is more than its limit allows."""
+COMPILING_S = 60.0
+"""More for a kernel where there is a GPU to compile it for; in the interpreter nothing is compiled."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,9 @@ class Sitting:
 
     def __init__(self, exercise: Exercise, file: Path, isolation: Isolation, slowest_s: float = 0.0) -> None:
         """slowest_s: what the reference took on the slowest case here, which makes room on a slow machine."""
-        limits = replace(exercise.limits, seconds=max(exercise.limits.seconds, PATIENCE * slowest_s))
+        compiling_s = COMPILING_S if exercise.kind == "kernel" and graphics_devices() else 0.0
+        seconds = max(exercise.limits.seconds, PATIENCE * slowest_s) + compiling_s
+        limits = replace(exercise.limits, seconds=seconds)
         outputs = exercise.judge_side.outputs
         self._exercise, self._isolation = exercise, isolation
         self._task = Task(exercise.entry, exercise.kind, file, exercise.stubs, limits, outputs)

@@ -42,6 +42,9 @@ def _show_one(console: Console, result: ExerciseResult) -> None:
 
 def _list(results: Sequence[ExerciseResult]) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
+    for width in (max(len(result.exercise) for result in results), None, None, None):
+        table.add_column(min_width=width)
+    table.add_column(no_wrap=True, overflow="ellipsis", style="dim", ratio=1)
     for result in results:
         visible = [group for group in result.groups if group.visible]
         asked = sum(group.total for group in visible)
@@ -50,7 +53,7 @@ def _list(results: Sequence[ExerciseResult]) -> Table:
             _status(result.status),
             Text(f"{sum(group.passed for group in visible)}/{asked}" if asked else "", justify="right"),
             Text(f"{result.points:g} of {result.max_points - result.hidden_points:g}", no_wrap=True),
-            Text(plain(result.title), style="dim", no_wrap=True, overflow="ellipsis"),
+            Text(plain(result.title)),
         )
     return table
 
