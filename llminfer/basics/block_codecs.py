@@ -55,7 +55,7 @@ def dequantize(raw: UInt8[np.ndarray, "size"], type_name: str, shape: tuple[int,
     """Decode the bytes of a tensor to float32; an F32 tensor is a view of its bytes, nothing is copied.
 
     Raises ValueError when the type has no decoder here, or `raw` is not exactly as long as the shape says.
-    Source: ggml-quants.c, dequantize_row_*. Book section 3.1.1; how the codes are chosen is chapter 3.6.
+    Source: ggml-quants.c, dequantize_row_*; how the codes are chosen is chapter 3.6. Book section 3.1.1.
     """
     by_name = {known.name: known for known in BLOCK_TYPES.values()}
     if type_name not in DECODERS:

@@ -27,7 +27,7 @@ class AttentionSpec:
 
     scale multiplies q·k; window is how many latest tokens a query sees, itself included (None: all);
     soft_cap c bends scores to c·tanh(s/c); sinks says that a learned logit per head joins the softmax;
-    shared_kv says that a value is the first value_width numbers of its key, as in absorbed MLA.
+    shared_kv says that a value is the first value_width numbers of its key, as in absorbed MLA. Book section 3.1.2.
     """
 
     kv_heads: int
@@ -47,6 +47,7 @@ class RopeSpec:
     scaling "linear" divides every frequency by factor; "llama3" divides only the slow ones, blending between
     original_context / low_factor and original_context / high_factor; "yarn" blends by rotations (beta_slow, beta_fast)
     and multiplies cos and sin by attention_factor; truncate says that its blend begins and ends at whole pairs.
+    Book section 3.1.2.
     """
 
     theta: float = 10_000.0
@@ -72,7 +73,7 @@ class RopeSpec:
 class MlaSpec:
     """Multi-head latent attention: widths of the latent, of the parts of a key, and of a value.
 
-    Source: DeepSeek-V2, section 2.1. q_rank None means that queries are not compressed.
+    Source: DeepSeek-V2, section 2.1. q_rank None means that queries are not compressed. Book section 3.1.2.
     """
 
     kv_rank: int
@@ -93,7 +94,7 @@ class MoeSpec:
 
     scoring turns router logits into weights: "softmax" over all experts, "softmax_top_k" over the chosen ones,
     "sigmoid" (DeepSeek-V3, where router_bias moves the choice and never the weight). With groups > 1 only the experts
-    of the top_groups best groups can be chosen.
+    of the top_groups best groups can be chosen. Book section 3.1.2.
     """
 
     experts: int
@@ -133,7 +134,7 @@ class ModelConfig:
     """A decoder-only Transformer. Counts are counts, widths are elements.
 
     windows holds one entry per layer (None: that layer sees everything); empty means none has a window.
-    Raises ValueError on construction when the numbers contradict each other.
+    Raises ValueError on construction when the numbers contradict each other. Book section 3.1.2.
     """
 
     name: str

@@ -34,7 +34,7 @@ class GeneratedToken:
     logprob:       log probability in the model's own distribution, before grammar, processors and temperature; NaN for
                    a token that a grammar forced, about which the model was not asked.
     top_logprobs:  the most probable tokens with their log probabilities, best first.
-    finish_reason: None for all tokens but the last.
+    finish_reason: None for all tokens but the last. Book section 3.1.1.
     """
 
     id: int
@@ -46,7 +46,10 @@ class GeneratedToken:
 
 @dataclass(frozen=True)
 class Completion:
-    """A finished continuation. The text ends before the stop id or stop string; the tokens include it."""
+    """A finished continuation. The text ends before the stop id or stop string; the tokens include it.
+
+    Book section 3.1.1.
+    """
 
     tokens: tuple[GeneratedToken, ...]
 
@@ -160,7 +163,7 @@ class Continuation:
 
 
 def collect(tokens: Iterable[GeneratedToken]) -> Completion:
-    """All of a stream, once it has ended."""
+    """All of a stream, once it has ended. Book section 3.1.1."""
     return Completion(tuple(tokens))
 
 

@@ -24,7 +24,10 @@ def ttft(trace: RequestTrace) -> float:
 
 
 def e2e(trace: RequestTrace) -> float:
-    """End-to-end latency: from sending the request to the end of its stream. Infinite for a failed request."""
+    """End-to-end latency: from sending the request to the end of its stream. Infinite for a failed request.
+
+    Book section 3.1.8.
+    """
     return inf if trace.failed else trace.end_s - trace.sent_s
 
 
@@ -32,7 +35,7 @@ def tpot(trace: RequestTrace) -> float | None:
     """Time per output token after the first, (E2E - TTFT) / (N - 1): one number a request, however long it is.
 
     So E2E = TTFT + (N - 1)·TPOT. None for an answer of one token, which has no time between tokens; infinite for a
-    failed request. Source: MLPerf inference rules, "TPOT"; vLLM's `bench serve` computes the same.
+    failed request. Source: MLPerf inference rules, "TPOT"; vLLM's `bench serve` computes the same. Book section 3.1.8.
     """
     if trace.failed:
         return inf
@@ -44,6 +47,7 @@ def itls(trace: RequestTrace) -> Float[np.ndarray, "G"]:
 
     k tokens that arrive at one moment share their wait, a k-th part each: tokens are generated one after another,
     whatever way they travel. They sum up to the time between first and last token. One infinity for a failed request.
+    Book section 3.1.8.
     """
     if trace.failed:
         return np.array([inf])
@@ -55,7 +59,10 @@ def itls(trace: RequestTrace) -> Float[np.ndarray, "G"]:
 
 
 def dispatch_delay(trace: RequestTrace) -> float:
-    """How long the client held the request back. Not in any latency since sending, and yet a user waits for it."""
+    """How long the client held the request back. Not in any latency since sending, and yet a user waits for it.
+
+    Book section 3.1.8.
+    """
     return trace.sent_s - trace.scheduled_s
 
 
@@ -63,13 +70,16 @@ def scheduled_ttft(trace: RequestTrace) -> float:
     """`ttft` since the request was scheduled.
 
     A client that sends its next request only when one has returned stops asking while the server is slow, and so skips
-    just the times at which users would have waited. Source: Tene 2013, "coordinated omission".
+    just the times at which users would have waited. Source: Tene 2013, "coordinated omission". Book section 3.1.8.
     """
     return dispatch_delay(trace) + ttft(trace)
 
 
 def scheduled_e2e(trace: RequestTrace) -> float:
-    """`e2e` since the request was scheduled; show it beside `e2e`, as their difference is the client's own doing."""
+    """`e2e` since the request was scheduled; show it beside `e2e`, as their difference is the client's own doing.
+
+    Book section 3.1.8.
+    """
     return dispatch_delay(trace) + e2e(trace)
 
 
@@ -79,6 +89,7 @@ def per_request(
     """One number a request, without those that have none: `per_request(tpot, traces)`.
 
     Requests are independent of each other, or nearly so, which is what intervals of percentiles rest on.
+    Book section 3.1.8.
     """
     values = [latency(trace) for trace in traces]
     return np.array([value for value in values if value is not None], dtype=float)
@@ -89,11 +100,12 @@ def pooled_itls(traces: Sequence[RequestTrace]) -> Float[np.ndarray, "G"]:
 
     The waits of one request resemble each other, so this is no sample of independent times: thousands of tokens of ten
     requests know about as much as ten numbers do. For an interval take `per_request(mean_itl, traces)`.
+    Book section 3.1.8.
     """
     return np.concatenate([itls(trace) for trace in traces]) if traces else np.array([])
 
 
 def mean_itl(trace: RequestTrace) -> float | None:
-    """The mean wait between the tokens of one request; None where all of them came at once."""
+    """The mean wait between the tokens of one request; None where all of them came at once. Book section 3.1.8."""
     waits = itls(trace)
     return float(np.mean(waits)) if len(waits) else None

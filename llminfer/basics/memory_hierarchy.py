@@ -21,7 +21,7 @@ class MemoryLevel:
     """One memory of a device, summed over its multiprocessors; None where no maker's figure is known.
 
     bandwidth: bytes/s that the level can be read with (a link: each way). note: where it comes from, or why there is
-    none.
+    none. Book section 3.1.5.
     """
 
     name: str
@@ -32,7 +32,10 @@ class MemoryLevel:
 
 @dataclass(frozen=True)
 class Crossing:
-    """How long bytes take through one level, and whether it can hold them; None where its figure is not known."""
+    """How long bytes take through one level, and whether it can hold them; None where its figure is not known.
+
+    Book section 3.1.5.
+    """
 
     level: MemoryLevel
     bytes: float
@@ -54,7 +57,7 @@ def memory_levels(device: Device) -> tuple[MemoryLevel, ...]:
 def layer_weight_bytes(config: ModelConfig, layer: int = 0, weights: str | float = "bfloat16") -> float:
     """Bytes of all weights of one layer, all experts of a mixture included, stored as the type (or bytes) `weights`.
 
-    Raises ValueError for a layer that the model does not have.
+    Raises ValueError for a layer that the model does not have. Book section 3.1.5.
     """
     if not 0 <= layer < config.layers:
         raise ValueError(f"{config.name!r} has the layers 0..{config.layers - 1}, got {layer}")
@@ -92,7 +95,10 @@ def draw_crossings(
     title: str = "",
     axes: Any = None,
 ) -> Any:
-    """`layer_crossings` as a tower: capacities to the left, times to the right, both logarithmic; matplotlib Axes."""
+    """`layer_crossings` as a tower: capacities to the left, times to the right, both logarithmic; matplotlib Axes.
+
+    Book section 3.1.5.
+    """
     from llminfer.core.plots import Tier, hierarchy  # matplotlib: only for those who draw
 
     crossings = layer_crossings(config, device, layer, weights)

@@ -18,7 +18,7 @@ class ParameterCount:
 
     embedding: token and learned position tables. attention: with MLA's projections, and sinks. feed_forward: dense
     blocks and shared experts. experts: routed experts, of which a token meets only `chosen_experts`. norms: all gains,
-    those inside attention too. head: 0 where the embedding serves as head too.
+    those inside attention too. head: 0 where the embedding serves as head too. Book section 3.1.2.
     """
 
     embedding: int

@@ -20,7 +20,7 @@ Numbers = Sequence[float] | Float[np.ndarray, "n"]
 class Percentile:
     """The `percent`-th percentile of `samples` times: its best estimate, and the times between which it lies.
 
-    The true percentile lies in low_s..high_s with probability `confidence` at least.
+    The true percentile lies in low_s..high_s with probability `confidence` at least. Book section 3.1.8.
     """
 
     percent: float
@@ -37,7 +37,10 @@ class Percentile:
 
 @dataclass(frozen=True)
 class Refusal:
-    """What is said in place of a percentile that a sample cannot bound: what it would take, and what can be said."""
+    """What is said in place of a percentile that a sample cannot bound: what it would take, and what can be said.
+
+    Book section 3.1.8.
+    """
 
     percent: float
     samples: int
@@ -60,6 +63,7 @@ def samples_needed(percent: float, confidence: float = 0.95, sided: int = 2) -> 
     The largest of n times exceeds the percentile unless all n lie below it, which happens with probability p^n. That
     must be at most 1 - confidence, or half of it where the lower bound may fail too (sided=2). A percentile below the
     median fails first on the other side. Raises ValueError for a percent outside 0..100 or sided other than 1 or 2.
+    Book section 3.1.8.
     """
     p = _share(percent)
     tail = (1 - _check_confidence(confidence)) / _check_sided(sided)
@@ -69,7 +73,10 @@ def samples_needed(percent: float, confidence: float = 0.95, sided: int = 2) -> 
 
 
 def highest_percent(samples: int, confidence: float = 0.95, sided: int = 2) -> float:
-    """The highest percentile that `samples` times can bound from above: 96.4 for a hundred of them."""
+    """The highest percentile that `samples` times can bound from above: 96.4 for a hundred of them.
+
+    Book section 3.1.8.
+    """
     if samples < 1:
         raise ValueError(f"samples must be at least 1, got {samples}")
     tail = (1 - _check_confidence(confidence)) / _check_sided(sided)
@@ -82,6 +89,7 @@ def interval_ranks(samples: int, percent: float, confidence: float = 0.95) -> tu
     With B ~ Binomial(n, p): the time of rank l lies at or below it when B >= l, that of rank u at or above it when
     B < u. Each is chosen as near as it can be while its own failure has at most probability (1 - confidence) / 2.
     Raises ValueError where no such ranks exist. Source: Conover 1999, "Practical Nonparametric Statistics", 3.2.
+    Book section 3.1.8.
     """
     if samples < samples_needed(percent, confidence):
         raise ValueError(str(_refusal(percent, samples, confidence)))
@@ -111,7 +119,7 @@ def upper_bound(times: Numbers, percent: float, confidence: float = 0.95) -> flo
     """The time that the true percentile does not exceed, with probability `confidence` at least: enough for a promise.
 
     One-sided, so it takes fewer times than an interval, 299 for p99, and is nearer than the interval's upper end.
-    Raises ValueError for too few times and for times that are not numbers.
+    Raises ValueError for too few times and for times that are not numbers. Book section 3.1.8.
     """
     ordered = _ordered(times)  # [n]
     n, needed = len(ordered), samples_needed(percent, confidence, sided=1)
@@ -124,7 +132,7 @@ def upper_bound(times: Numbers, percent: float, confidence: float = 0.95) -> flo
 def percentile_row(
     times: Numbers, percents: Sequence[float] = (50, 90, 95, 99), confidence: float = 0.95
 ) -> list[Percentile | Refusal]:
-    """A row of a report: each percentile, or the reason why it cannot be given."""
+    """A row of a report: each percentile, or the reason why it cannot be given. Book section 3.1.8."""
     n = len(times)
     return [
         percentile(times, percent, confidence)

@@ -14,7 +14,7 @@ from llminfer.basics.config import MlaSpec, ModelConfig, MoeSpec, RopeSpec
 def preset(name: str) -> ModelConfig:
     """The model called `name`, such as "llama-3-8b" or "Qwen3 30B A3B", however it is capitalised.
 
-    Raises ValueError with the nearest names for one that is not in the table.
+    Raises ValueError with the nearest names for one that is not in the table. Book section 3.1.2.
     """
     key = name.strip().lower().replace(" ", "-").replace("_", "-")
     if key in PRESETS:

@@ -19,7 +19,7 @@ class Chunk:
     tokens: how many tokens it brought; 0 for a chunk that only names the role, several where a server bundles them.
     has_text: False where nothing can be shown yet, such as for the first half of a character.
     reasoning: the text belongs to the model's thinking, not to its answer.
-    Raises ValueError for a time that is not finite or a negative count.
+    Raises ValueError for a time that is not finite or a negative count. Book section 3.1.8.
     """
 
     time_s: float

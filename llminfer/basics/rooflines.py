@@ -26,7 +26,10 @@ def attainable(device: Device, intensity: float, math: str = "bfloat16") -> floa
 
 
 def roofline_time(cost: Cost, device: Device, math: str = "bfloat16", devices: int = 1) -> float:
-    """Seconds that work takes at least, with arithmetic in `math`, shared evenly among `devices`."""
+    """Seconds that work takes at least, with arithmetic in `math`, shared evenly among `devices`.
+
+    Book section 3.1.4.
+    """
     check_at_least("devices", devices, 1)
     return max(cost.flops / device.flops(math), cost.bytes / device.bandwidth) / devices
 
@@ -36,6 +39,7 @@ def critical_batch(device: Device, weights: str | float = "bfloat16", math: str 
 
     A token costs 2 FLOPs an element, reading it costs its bytes once for all tokens. Smaller weights lower it, faster
     arithmetic raises it. With k of X experts a token it is X/k times as many, as each expert sees k/X of the tokens.
+    Book section 3.1.4.
     """
     return device.flops(math) * element_bytes(weights) / (2 * device.bandwidth)
 
@@ -45,7 +49,7 @@ def attention_intensity(queries: int, keys: int, group: int = 1, dtype: str | fl
 
     Reads q, k and v and writes o, once each. In bfloat16 S·T·G / (S + T·G): T/2 for a prompt that sees all of itself
     with G = 1, and near G for a decode, however long the context and however large the batch: batching cannot help it.
-    Raises ValueError for counts below 1.
+    Raises ValueError for counts below 1. Book section 3.1.4.
     """
     for name, count in (("queries", queries), ("keys", keys), ("group", group)):
         check_at_least(name, count, 1)
@@ -62,7 +66,10 @@ def step_times(
     math: str = "bfloat16",
     devices: int = 1,
 ) -> dict[str, float]:
-    """Seconds at least for each part of a step (see `step_costs`), weights and cache split evenly among `devices`."""
+    """Seconds at least for each part of a step (see `step_costs`), weights and cache split evenly among `devices`.
+
+    Book section 3.1.4.
+    """
     costs = step_costs(config, segments, weights, kv)
     return {part: roofline_time(cost, device, math, devices) for part, cost in costs.items()}
 
@@ -94,7 +101,10 @@ def decode_ceiling(
     math: str = "bfloat16",
     devices: int = 1,
 ) -> float:
-    """Tokens per second of decoding that nothing on this device can exceed, all sequences of the batch together."""
+    """Tokens per second of decoding that nothing on this device can exceed, all sequences of the batch together.
+
+    Book section 3.1.4.
+    """
     return batch / step_time(config, decode(context, batch), device, weights, kv, math, devices)
 
 
@@ -109,7 +119,7 @@ def max_batch(
     """How many sequences of `context` tokens fit beside the weights; 0 if not one does.
 
     Layers with a window keep no more than the window. Activations and the runtime's own memory are not counted.
-    Raises ValueError for a context or devices below 1.
+    Raises ValueError for a context or devices below 1. Book section 3.1.4.
     """
     check_at_least("context", context, 1)
     check_at_least("devices", devices, 1)

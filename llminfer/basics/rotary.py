@@ -77,7 +77,7 @@ def rope(
     """Turn the first 2 * pairs elements of every head by position * frequency; the others pass unchanged.
 
     `attention_factor` (yarn) multiplies the turned elements. Raises ValueError if a head is narrower than 2 * pairs.
-    Source: Su et al. 2021, eq. 34.
+    Source: Su et al. 2021, eq. 34. Book section 3.1.2.
     """
     return rotation(positions, frequencies, x.dtype, interleaved, attention_factor)(x)
 

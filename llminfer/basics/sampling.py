@@ -50,6 +50,7 @@ def gumbel(uniform: Float[np.ndarray, "V"]) -> Float[np.ndarray, "V"]:
     """Standard Gumbel noise from uniforms in [0, 1) as Philox gives them, in float64.
 
     It is large where the uniform is small: near 0 their grid is fine, while near 1 float32 leaves only steps of 2**-24.
+    Book section 3.1.6.
     """
     return -np.log(-np.log1p(-(uniform.astype(np.float64) + HALF_STEP)))  # [V]
 

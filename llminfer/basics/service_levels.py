@@ -12,7 +12,7 @@ from llminfer.basics.throughputs import throughput
 class Slo:
     """A service level objective: the most that a request may take, in seconds; None promises nothing.
 
-    Raises ValueError for a limit that is not positive, and when there is none.
+    Raises ValueError for a limit that is not positive, and when there is none. Book section 3.1.8.
     """
 
     ttft_s: float | None = None
@@ -66,7 +66,7 @@ MLPERF_SLOS: dict[tuple[str, str], Slo] = {
 class Goodput:
     """Requests by whether they were served as promised, and the good ones per second.
 
-    unjudged: requests that broke nothing and yet prove nothing; see `Slo.met_by`.
+    unjudged: requests that broke nothing and yet prove nothing; see `Slo.met_by`. Book section 3.1.8.
     """
 
     good: int

@@ -26,6 +26,7 @@ class Segment:
 
     A decode brings one token, a prefill chunk many. sampled: how many of the new tokens need logits; 0 for a chunk that
     is not the last, all of them when drafts are verified. Raises ValueError when the numbers contradict each other.
+    Book section 3.1.3.
     """
 
     new_tokens: int
@@ -40,7 +41,10 @@ class Segment:
 
 
 def prefill(tokens: int, batch: int = 1) -> list[Segment]:
-    """The segments of `batch` prompts of the same length, each in one piece. Raises ValueError for counts below 1."""
+    """The segments of `batch` prompts of the same length, each in one piece. Raises ValueError for counts below 1.
+
+    Book section 3.1.3.
+    """
     check_at_least("batch", batch, 1)
     return [Segment(tokens)] * batch
 
@@ -48,7 +52,7 @@ def prefill(tokens: int, batch: int = 1) -> list[Segment]:
 def decode(context: int, batch: int = 1) -> list[Segment]:
     """The segments of `batch` sequences that each take their next token behind `context` cached ones.
 
-    Raises ValueError for a batch below 1 or a negative context.
+    Raises ValueError for a batch below 1 or a negative context. Book section 3.1.3.
     """
     check_at_least("batch", batch, 1)
     return [Segment(1, context)] * batch
@@ -57,7 +61,7 @@ def decode(context: int, batch: int = 1) -> list[Segment]:
 def step_cost(
     config: ModelConfig, segments: Sequence[Segment], weights: str | float = "bfloat16", kv: str | float = "bfloat16"
 ) -> Cost:
-    """FLOPs and bytes of a whole step; `step_costs` has the same by part."""
+    """FLOPs and bytes of a whole step; `step_costs` has the same by part. Book section 3.1.3."""
     return sum(step_costs(config, segments, weights, kv).values(), NOTHING)
 
 
@@ -95,6 +99,7 @@ def visible_pairs(new_tokens: int, context: int = 0, window: int | None = None) 
 
     Without a window T·context + T(T+1)/2: a prompt costs half of the square T·T, and the diagonal. With one, no token
     sees more than the latest `window`. Raises ValueError for negative counts and for a window below 1.
+    Book section 3.1.3.
     """
     check_at_least("new_tokens", new_tokens, 0)
     check_at_least("context", context, 0)
@@ -110,7 +115,7 @@ def expected_experts(experts: int, top_k: int, tokens: int) -> float:
     """How many distinct experts a batch is expected to touch when every expert is as likely as any other.
 
     A token misses an expert with probability 1 - k/X, all tokens with its T-th power. A real router is less even and
-    touches fewer. Raises ValueError unless 1 <= top_k <= experts and tokens >= 0.
+    touches fewer. Raises ValueError unless 1 <= top_k <= experts and tokens >= 0. Book section 3.1.3.
     """
     check_at_least("tokens", tokens, 0)
     if not 1 <= top_k <= experts:

@@ -8,7 +8,7 @@ from llminfer.basics.request_traces import RequestTrace
 
 @dataclass(frozen=True)
 class Throughput:
-    """Completed requests and their output tokens per second, over `duration_s`."""
+    """Completed requests and their output tokens per second, over `duration_s`. Book section 3.1.8."""
 
     requests_per_s: float
     output_tokens_per_s: float
@@ -44,7 +44,7 @@ def steady_window(traces: Sequence[RequestTrace]) -> tuple[float, float]:
     """From the first request that ended to the last one that was sent.
 
     Before it no request has left and the load still grows; after it none comes and the load only shrinks.
-    Raises ValueError where nothing lies between, as when all requests are sent at once.
+    Raises ValueError where nothing lies between, as when all requests are sent at once. Book section 3.1.8.
     """
     if not traces:
         raise ValueError("a steady part needs traces, got none")
@@ -66,7 +66,7 @@ def dollars_per_million_tokens(
     """What a million output tokens cost on a machine of a price, when an input token is charged `input_weight` of one.
 
     input_tokens_per_s 0 charges the output alone; prices of 1 to 4 for input to output are a weight of 1/4.
-    Raises ValueError when no token is charged. Source: inference-perf, docs/metrics.md, "cost".
+    Raises ValueError when no token is charged. Source: inference-perf, docs/metrics.md, "cost". Book section 3.1.8.
     """
     charged = output_tokens_per_s + input_weight * input_tokens_per_s
     if not charged > 0:

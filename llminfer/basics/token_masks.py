@@ -27,14 +27,14 @@ def apply_token_mask_cost(logits: Float[np.ndarray, "R V"], mask: Int[np.ndarray
 
 
 def pack_mask(allowed: Bool[np.ndarray, "V"]) -> Int[np.ndarray, "words"]:
-    """A mask as bits: token t is bit t % 32 of word t // 32; the bits past V are 0."""
+    """A mask as bits: token t is bit t % 32 of word t // 32; the bits past V are 0. Book section 3.1.7."""
     bits = np.packbits(allowed, bitorder="little")
     padding = np.zeros(-len(bits) % 4, np.uint8)
     return np.concatenate([bits, padding]).view("<i4").astype(np.int32)
 
 
 def unpack_mask(words: Int[np.ndarray, "words"], vocabulary: int) -> Bool[np.ndarray, "V"]:
-    """The mask that `pack_mask` packed."""
+    """The mask that `pack_mask` packed. Book section 3.1.7."""
     bits = np.ascontiguousarray(words).astype("<i4").view(np.uint8)
     return np.unpackbits(bits, count=vocabulary, bitorder="little").view(bool)
 

@@ -158,7 +158,7 @@ class Tokenizer:
 class StreamDecoder:
     """Turns tokens into text as they arrive, and never shows half a character.
 
-    All that `push` and `flush` return, joined, is `decode` of all tokens.
+    All that `push` and `flush` return, joined, is `decode` of all tokens. Book section 3.1.1.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:

@@ -185,6 +185,7 @@ class Tool:
 
     ttft, tpot and e2e give a number or None; itl gives the values that a request adds to the tool's sample: many where
     the tool pools gaps, one where it takes a mean first. normalized_tpot contains the TTFT and says so by its name.
+    Book section 3.1.8.
     """
 
     name: str
@@ -215,7 +216,10 @@ TOOLS: dict[str, Tool] = {
 
 @dataclass(frozen=True)
 class ToolReading:
-    """What one tool makes of a trace, in seconds; None where it has no such metric, or no value for this request."""
+    """What one tool makes of a trace, in seconds; None where it has no such metric, or no value for this request.
+
+    Book section 3.1.8.
+    """
 
     tool: str
     ttft_s: float | None

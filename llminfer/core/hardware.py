@@ -238,7 +238,7 @@ DEVICES: dict[str, Device] = {
 def device(name: str) -> Device:
     """The row of `DEVICES` under a name such as "h100-sxm", "RTX 4070" or "mi300x", however it is capitalised.
 
-    Raises ValueError with the nearest names for one that is not in the table.
+    Raises ValueError with the nearest names for one that is not in the table. Book section 3.1.4.
     """
     key = name.strip().lower().replace(" ", "-").replace("_", "-")
     if key in DEVICES:

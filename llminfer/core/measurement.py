@@ -91,6 +91,7 @@ def measure_device(engine: Engine = "numpy", refresh: bool = False) -> MeasuredD
     the number of threads changes; `refresh` measures anew. A damaged file is measured over. What was measured while
     other programs had the processor (`processor_share` below 0.9) is returned but not kept.
     Raises ValueError for another engine, and for "cuda" without a GPU; ModuleNotFoundError where torch is missing.
+    Book section 3.1.4.
     """
     if engine not in ("numpy", "torch", "cuda"):
         raise ValueError(f'engine must be "numpy", "torch" or "cuda", got {engine!r}')
