@@ -5,8 +5,8 @@ through the whole course. It sends the text through the model, takes the token w
 asks again. Later chapters give it a memory, batches and a second, faster model; the tokens must stay the same.
 
 Task: write `generate`. What lies below it is given: a toy model, in which every token votes for its successors, and
-what the grader calls. When you are done, run this file: `python generation_loop.py` has your loop write with the
-bundled model.
+what the grader calls. When you are done, run this file: `python generation_loop.py` has your loop write Python with
+the bundled model. (It likes to repeat itself. Greedy texts do; section 3.1.6 brings in chance.)
 
 Shapes: a model takes ids [T] and gives logits [T, V]; row t scores the successors of token t.
 Book section 3.1.1. About 20 minutes.
@@ -69,6 +69,6 @@ if __name__ == "__main__":
         view = NoCache(bundled.config).step([0], [len(tokens)])
         return bundled.head(bundled.hidden(np.array(tokens), np.arange(len(tokens)), view))
 
-    start = tokenizer.encode("def area(radius):\n    return")
-    answer = generate(tiny, start, 16, bundled.config.context, list(bundled.config.eos_ids))
+    start = tokenizer.encode("class Point:\n    def __init__(self, x, y):\n")
+    answer = generate(tiny, start, 24, bundled.config.context, list(bundled.config.eos_ids))
     print(tokenizer.decode(start + answer))

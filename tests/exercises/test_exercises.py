@@ -119,7 +119,7 @@ def test_numbers_are_drawn_by_student_and_can_be_pasted(exercise):
         pytest.skip("the same numbers for everybody")
     mine, again, theirs = (draw(np.random.default_rng(seed)) for seed in (1, 1, 2))
     assert mine == again != theirs
-    assert eval(repr(mine)) == mine, "what is printed must be Python's own numbers"
+    assert ast.literal_eval(repr(mine)) == mine, "what is printed must be Python's own numbers"
 
 
 @each(JUDGED_BY_CASES)
