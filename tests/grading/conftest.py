@@ -1,11 +1,42 @@
-"""An exercise small enough to be judged many times: each row of x minus its mean, times `by`."""
+"""Two things to grade: a small course of two exercises, and an exercise small enough to be judged many times."""
 
 import textwrap
 from pathlib import Path
 
 import pytest
 
+from llminfer.grading.course import Course
+from llminfer.grading.course_file import load_course
 from llminfer.grading.spec import Exercise, load_exercise
+
+COURSE = """
+name = "Inference"
+roster = "roster.csv"
+[late]
+percent_per_day = 10
+last_day = 3
+[[homework]]
+name = "hw1"
+title = "Homework \\"1\\""
+exercises = ["3.1/stable_softmax", "3.1/rope_both"]
+points = { "3.1/stable_softmax" = 10 }
+due = 2027-03-01T23:59:00+01:00
+[[homework.override]]
+student = "bob"
+points = 3
+reason = "a family matter"
+"""
+
+
+@pytest.fixture
+def course(tmp_path: Path) -> Course:
+    """Of the exercises stable_softmax and rope_both, in `tmp_path`."""
+    people = "id,email,group\nada,ada@example.edu,\nbob,bob@example.edu,\n"
+    for name, content in {"course.toml": COURSE, "roster.csv": people, "class-secret": "s3cret" * 10}.items():
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    (tmp_path / "class-secret").chmod(0o600)
+    return load_course(tmp_path)
+
 
 SPEC = """
 title = "Rows without their mean"
@@ -93,5 +124,6 @@ def write_exercise(course: Path, name: str, spec: str, starter: str, solution: s
 
 @pytest.fixture(scope="session")
 def centred(tmp_path_factory) -> Exercise:
+    """Each row of x minus its mean, times `by`."""
     course = tmp_path_factory.mktemp("course")
     return write_exercise(course, "centred", SPEC.format(kind="function"), STARTER, SOLUTION, JUDGE)
