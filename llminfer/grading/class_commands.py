@@ -6,6 +6,7 @@ What does the work is imported when a command runs, so that `llminfer --help` do
 import os
 from datetime import datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -194,11 +195,14 @@ def pack(
     from llminfer.grading.class_terminal import show_packed
     from llminfer.grading.judge import grade_many
     from llminfer.grading.pack import pack as pack_files
+    from llminfer.grading.workplace import submission
 
     _, asked = _asked(folder, homework)
-    packed = pack_files(asked, folder, out or folder / f"{asked.name}.zip", student)
-    jobs = [(exercise, folder / exercise.file_name) for exercise in asked.exercises]
-    raise typer.Exit(show_packed(packed, list(grade_many(jobs, student=student))))
+    with TemporaryDirectory() as scratch:
+        own = {exercise: submission(exercise, folder, Path(scratch)) for exercise in asked.exercises}
+        packed = pack_files(asked, own, out or folder / f"{asked.name}.zip", student)
+        results = list(grade_many(own.items(), student=student))
+    raise typer.Exit(show_packed(packed, results))
 
 
 def _run_folder(course, homework) -> Path:

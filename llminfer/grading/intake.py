@@ -14,10 +14,11 @@ from llminfer.grading.archives import MAX_ARCHIVE_BYTES, Member, RefusedError, m
 from llminfer.grading.atomic_files import team_folder, write_atomically
 from llminfer.grading.chosen_files import Say, chosen_file
 from llminfer.grading.course import Homework
+from llminfer.grading.notebooks import extract
 from llminfer.grading.owners import Owner, owned
 from llminfer.grading.pack_notes import PACK_NOTE, compare_note
 from llminfer.grading.rosters import Roster, Student
-from llminfer.grading.spec import all_exercises
+from llminfer.grading.spec import Exercise, all_exercises
 
 MAX_FILE_BYTES = 1 << 20
 MAX_NOTEBOOK_BYTES = 8 << 20
@@ -176,11 +177,23 @@ def lay_out(
     files = {}
     for exercise in homework.exercises:
         chosen = chosen_file(exercise, within, every, say)
-        if chosen is not None and (raw := _read(chosen, MAX_FILE_BYTES, say)) is not None:
+        raw = _read(chosen, MAX_FILE_BYTES, say) if chosen else _out_of_a_notebook(exercise, within, say)
+        if raw is not None:
             files[exercise.id] = folder / exercise.file_name
             write_atomically(files[exercise.id], raw)
     _remove_others(folder, set(files.values()))
     return files
+
+
+def _out_of_a_notebook(exercise: Exercise, found: Iterable[Member], say: Say) -> bytes | None:
+    """The exercise's module from the first notebook that has it."""
+    for member in found if exercise.kind != "short-answer" else ():
+        if member.name.lower().endswith(".ipynb") and (raw := _read(member, MAX_NOTEBOOK_BYTES, say)) is not None:
+            source = extract(raw, exercise)
+            if source is not None:
+                say(member.shown, f"{exercise.file_name} was taken from its cells")
+                return source.encode("utf-8", "replace")  # JSON can hold half a letter, which no file can
+    return None
 
 
 def _expanded(found: Iterable[Member], say: Say, depth: int = 0) -> Iterable[Member]:

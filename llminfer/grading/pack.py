@@ -1,6 +1,7 @@
 """Packs a homework for upload, and proves the zip by reading it as the teacher's program will."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,16 +26,15 @@ class Packed:
     unchanged: tuple[str, ...]
 
 
-def pack(homework: Homework, folder: Path, out: Path, student: str = "") -> Packed:
-    """Write `out` from the homework's files in `folder`.
+def pack(homework: Homework, found: Mapping[Exercise, Path | None], out: Path, student: str = "") -> Packed:
+    """Write `out` from the homework's files, as `workplace.submission` finds them.
 
     Raises ValueError if there are none, if one is too large, or if the zip does not give back what went in.
     """
-    own = {exercise: folder / exercise.file_name for exercise in homework.exercises}
-    present = {exercise: path.read_bytes() for exercise, path in own.items() if path.is_file()}
+    present = {exercise: path.read_bytes() for exercise, path in found.items() if path}
     if not present:
         names = ", ".join(exercise.file_name for exercise in homework.exercises)
-        raise ValueError(f"{folder} has none of the files of {homework.name}: {names}; run this where they are")
+        raise ValueError(f"none of the files of {homework.name} is here: {names}; run this where they are")
     for exercise, raw in present.items():
         if len(raw) > MAX_FILE_BYTES:
             raise ValueError(f"{exercise.file_name} has {len(raw)} bytes; at most {MAX_FILE_BYTES} are graded")

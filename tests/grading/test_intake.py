@@ -1,6 +1,7 @@
 """What a messy class hands in, sorted: the right file of the right student, and a note for all that was not plain."""
 
 import io
+import json
 import zipfile
 from pathlib import Path
 
@@ -9,7 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from llminfer.grading.course import Homework
+from llminfer.grading.fingerprints import fingerprint
 from llminfer.grading.intake import MAX_FILE_BYTES, load_intake, store_intake, take_in
+from llminfer.grading.pack_notes import PACK_NOTE
 from llminfer.grading.rosters import Roster, Student
 from llminfer.grading.spec import all_exercises
 
@@ -188,3 +191,48 @@ def test_any_archive_is_sorted_without_an_exception_and_nothing_is_written_outsi
     assert {path.name for path in tmp_path.iterdir()} <= {"all.zip", "out"}
     for path in (tmp_path / "out").rglob("*.py") if (tmp_path / "out").is_dir() else ():
         assert path.name in (SOFTMAX.file_name, ROPE.file_name)
+
+
+def notebook(*cells: str, tags: tuple[str, ...] = ()) -> bytes:
+    found = [{"cell_type": "code", "metadata": {"tags": list(tags)}, "source": cell} for cell in cells]
+    return json.dumps({"cells": found, "nbformat": 4}).encode()
+
+
+def test_an_exercise_may_come_out_of_a_notebook_where_there_is_no_file_of_it(tmp_path):
+    cells = ("import numpy as np", "def stable_softmax(x):\n    return np.exp(x)", "def rope_both(x):\n    return x")
+    intake = taken(tmp_path, {"ada/my work.ipynb": notebook(*cells), "ada/rope_both.py": b"own"})
+    assert read(intake, "ada") == {
+        "stable_softmax": b"import numpy as np\n\n\ndef stable_softmax(x):\n    return np.exp(x)\n",
+        "rope_both": b"own",
+    }
+    assert [note.note for note in intake.notes] == ["stable_softmax.py was taken from its cells"]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"cells": 1}',
+        b'{"cells": [1, null, {"cell_type": "code", "source": [1]}]}',
+        notebook("def stable_softmax(x:\n"),
+        notebook("def stable_softmax(x): return '\ud800'"),
+        b"[" * 100_000,
+    ],
+)
+def test_a_broken_notebook_is_an_exercise_less_and_never_an_exception(tmp_path, raw):
+    intake = taken(tmp_path, {"ada/a.ipynb": raw, "ada/rope_both.py": b"own"})
+    assert read(intake, "ada")["rope_both"] == b"own"
+
+
+def test_what_a_packed_homework_says_of_itself_becomes_notes(tmp_path):
+    note = {"homework": "hw9", "student": "mallory", "files": {}, "made_with": {**fingerprint(), "numpy": "1.0\x1b"}}
+    packed = zipped({"stable_softmax.py": b"1", PACK_NOTE: json.dumps(note).encode()})
+    intake = taken(tmp_path, {"ada.zip": packed, "bob.zip": zipped({PACK_NOTE: b"[]"})})
+    assert read(intake, "ada") == {"stable_softmax": b"1"}
+    told = [note.note for note in intake.notes]
+    assert told[:2] == ["was packed as hw9", "was packed by mallory"]
+    assert told[2].startswith("made with other versions: numpy ")
+    assert "\x1b" not in told[2]
+    assert told[3] == "cannot be read; it says nothing about the files"
