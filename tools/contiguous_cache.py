@@ -11,7 +11,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from llminfer.basics.config import ModelConfig
-from llminfer.basics.memory import attend_in_blocks, causal, check_attend, check_kept, check_step
+from llminfer.basics.memory import attend_in_blocks, causal
+from llminfer.basics.memory_checks import check_attend, check_kept, check_step
 
 
 class ContiguousCache:

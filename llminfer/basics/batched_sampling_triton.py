@@ -1,10 +1,7 @@
 """A token for each row of logits in one kernel, without a sort and without writing a single logit.
 
 Truncation needs a threshold only: top-k the k-th largest logit, top-p the largest logit at or above which the tokens
-have probability p, min-p a distance from the peak. The first two are found by bisection: count the logits (or add up
-the probability) at or above a pivot, and move a bound to the next logit on the far side of it. Pivots halve the range
-of the bit patterns, of which a float32 has 2**32, so 32 passes are enough for any row; 128,000 normal logits take 12 to
-21. The end is a value of the row, not a number near it, so equal logits share their fate, as in the reference.
+have probability p, min-p a distance from the peak. `thresholds_triton` finds the first two by bisection.
 
 One pass over the logits means that they are read from HBM once. Later passes find their row in the L2 cache: V logits
 of 2 or 4 bytes, 256 KB for 128,000 in 16 bit, and with penalties V counts of 4 bytes; only the rows of programs that
@@ -16,80 +13,12 @@ import torch
 
 from llminfer.basics import batched_sampling
 from llminfer.basics.row_views_triton import require_rows, require_vector
+from llminfer.basics.thresholds_triton import find_threshold, penalised_logits, reached
 from llminfer.core.pairs import Pair
 from llminfer.core.philox_triton import token_uniform
 from llminfer.core.triton_environment import tl, triton
 
 MAX_BLOCK = 4096
-
-
-@triton.jit
-def _penalised(logits_ptr, occurred_ptr, token, vocabulary, repetition, frequency, presence, PENALISED: tl.constexpr):
-    """The logits of some tokens of a row after its penalties; past the vocabulary -inf."""
-    inside = token < vocabulary
-    logits = tl.load(logits_ptr + token, mask=inside, other=-float("inf")).to(tl.float32)
-    if PENALISED:
-        occurred = tl.load(occurred_ptr + token, mask=inside, other=0).to(tl.int32)
-        lowered = tl.where(logits > 0, tl.div_rn(logits, repetition), logits * repetition)
-        logits = tl.where(occurred > 0, lowered, logits)
-        logits -= frequency * tl.maximum(occurred - 1, 0).to(tl.float32)
-        logits -= tl.where(occurred > 1, presence, 0.0)
-    return logits
-
-
-@triton.jit
-def _key_of(number):
-    """An integer for a float32, larger for a larger number: its bits, those below the sign turned over if negative."""
-    bits = number.to(tl.int32, bitcast=True)
-    return tl.where(bits < 0, bits ^ 0x7FFFFFFF, bits).to(tl.int64)  # int64: keys are up to 2**32 apart
-
-
-@triton.jit
-def _number_of(key):
-    """The float32 that has this key."""
-    key = key.to(tl.int32)
-    return tl.where(key < 0, key ^ 0x7FFFFFFF, key).to(tl.float32, bitcast=True)
-
-
-@triton.jit
-def _reached(
-    logits_ptr, occurred_ptr, vocabulary, repetition, frequency, presence, pivot, peak, temperature,
-    WEIGH: tl.constexpr, PENALISED: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """How many logits reach `pivot`, the lowest that does and the highest that does not.
-
-    If asked to WEIGH, a logit counts e^((logit - peak) / temperature) instead of 1.
-    """
-    total, lowest, highest = 0.0, float("inf"), -float("inf")
-    for start in range(0, vocabulary, BLOCK):
-        token = start + tl.arange(0, BLOCK)
-        x = _penalised(logits_ptr, occurred_ptr, token, vocabulary, repetition, frequency, presence, PENALISED)
-        reaches = (x >= pivot) & (token < vocabulary)
-        weight = tl.exp((x - peak) / temperature) if WEIGH else 1.0  # exact in float32 up to 2**24 tokens
-        total += tl.sum(tl.where(reaches, weight, 0.0), axis=0)
-        lowest = tl.minimum(lowest, tl.min(tl.where(reaches, x, float("inf")), axis=0))
-        highest = tl.maximum(highest, tl.max(tl.where(reaches, -float("inf"), x), axis=0))
-    return total, lowest, highest
-
-
-@triton.jit
-def _threshold(
-    logits_ptr, occurred_ptr, vocabulary, repetition, frequency, presence, lowest, peak, temperature, target,
-    WEIGH: tl.constexpr, PENALISED: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """The largest number that enough logits reach, as `_reached` counts or weighs them; enough reach `lowest`."""
-    low, high = _key_of(lowest), _key_of(peak) + 1  # enough reach low, too few reach high
-    while high - low > 1:
-        middle = low + (high - low) // 2
-        total, above, below = _reached(
-            logits_ptr, occurred_ptr, vocabulary, repetition, frequency, presence, _number_of(middle), peak,
-            temperature, WEIGH, PENALISED, BLOCK,
-        )  # fmt: skip
-        if total >= target:
-            low = tl.maximum(_key_of(above), middle)  # never back: zeros of both signs are equal, their keys are not
-        else:
-            high = tl.minimum(_key_of(below) + 1, middle)
-    return _number_of(low)
 
 
 @triton.jit
@@ -126,21 +55,21 @@ def _sample_tokens_kernel(
     peak = -float("inf")
     for start in range(0, vocabulary, BLOCK):
         token = start + tl.arange(0, BLOCK)
-        x = _penalised(logits_ptr, occurred_ptr, token, vocabulary, repetition, frequency, presence, PENALISED)
+        x = penalised_logits(logits_ptr, occurred_ptr, token, vocabulary, repetition, frequency, presence, PENALISED)
         peak = tl.maximum(peak, tl.max(x, axis=0))
 
     threshold = tl.full([], -float("inf"), tl.float32)
     if (top_k < vocabulary) & (greedy == 0):
-        threshold = _threshold(
+        threshold = find_threshold(
             logits_ptr, occurred_ptr, vocabulary, repetition, frequency, presence, threshold, peak, temperature, top_k,
             False, PENALISED, BLOCK,
         )  # fmt: skip
     if (top_p < 1) & (greedy == 0):
-        whole, _, _ = _reached(
+        whole, _, _ = reached(
             logits_ptr, occurred_ptr, vocabulary, repetition, frequency, presence, threshold, peak, temperature,
             True, PENALISED, BLOCK,
         )  # fmt: skip
-        threshold = _threshold(
+        threshold = find_threshold(
             logits_ptr, occurred_ptr, vocabulary, repetition, frequency, presence, threshold, peak, temperature,
             top_p * whole, True, PENALISED, BLOCK,
         )  # fmt: skip
@@ -153,7 +82,7 @@ def _sample_tokens_kernel(
     chosen = tl.full([], -1, tl.int64)
     for start in range(0, vocabulary, BLOCK):
         token = start + tl.arange(0, BLOCK)
-        x = _penalised(logits_ptr, occurred_ptr, token, vocabulary, repetition, frequency, presence, PENALISED)
+        x = penalised_logits(logits_ptr, occurred_ptr, token, vocabulary, repetition, frequency, presence, PENALISED)
         scaled = (x - peak) / temperature
         noise = _gumbel(token_uniform(seed, sequence, position, start, BLOCK))
         stays = (x >= threshold) & (scaled >= farthest)

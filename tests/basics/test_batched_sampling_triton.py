@@ -7,6 +7,7 @@ import torch
 pytest.importorskip("llminfer.core.triton_environment", exc_type=ImportError)  # torch or triton may be missing
 
 from llminfer.basics import batched_sampling_triton as kernels
+from llminfer.basics import thresholds_triton as thresholds
 from llminfer.basics.penalties import apply_frequency_penalty, apply_presence_penalty, apply_repetition_penalty
 from llminfer.basics.sampling import gumbel
 from llminfer.basics.truncations import apply_top_k, apply_top_p
@@ -29,7 +30,7 @@ ROWS = {
 def _threshold_kernel(row_ptr, out_ptr, vocabulary, peak, target, WEIGH: tl.constexpr, BLOCK: tl.constexpr):
     lowest = tl.full([], -float("inf"), tl.float32)
     peak = tl.to_tensor(peak).to(tl.float32)
-    found = kernels._threshold(
+    found = thresholds.find_threshold(
         row_ptr, row_ptr, vocabulary, 1.0, 0.0, 0.0, lowest, peak, 1.0, target, WEIGH, False, BLOCK
     )
     tl.store(out_ptr, found)
@@ -38,7 +39,7 @@ def _threshold_kernel(row_ptr, out_ptr, vocabulary, peak, target, WEIGH: tl.cons
 @triton.jit
 def _penalised_kernel(row_ptr, occurred_ptr, out_ptr, vocabulary, BLOCK: tl.constexpr):
     token = tl.arange(0, BLOCK)
-    x = kernels._penalised(row_ptr, occurred_ptr, token, vocabulary, 1.25, 0.5, 0.1875, True)
+    x = thresholds.penalised_logits(row_ptr, occurred_ptr, token, vocabulary, 1.25, 0.5, 0.1875, True)
     tl.store(out_ptr + token, x)
 
 
