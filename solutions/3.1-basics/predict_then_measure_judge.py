@@ -15,6 +15,7 @@ NOISE = 0.8  # roofs are measured too; faster than this share of the prediction 
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128)
 WEIGHTS = 4096 * 16384
+NUMBERS = int | float | np.integer | np.floating
 ROOFS = ("bandwidth", "peak_flops")
 CONCLUDED = ("predicted_s", "critical_batch", "worst_batch", "gain")
 
@@ -64,7 +65,7 @@ def _impossible(got):
     wanted = (*ROOFS, "weights", "batches", "measured_s")
     if not isinstance(got, dict) or any(name not in got for name in wanted):
         return f"paste what this file prints as MEASURED: a dictionary with {', '.join(wanted)}"
-    if got["weights"] != WEIGHTS or list(got["batches"]) != list(BATCHES):
+    if got["weights"] != WEIGHTS or not np.array_equal(got["batches"], BATCHES):
         return "the matrix and the batches are to be those of measure()"
     roofs, measured = _numbers([got[name] for name in ROOFS], 2), _numbers(got["measured_s"], len(BATCHES))
     if roofs is None or measured is None:
@@ -112,14 +113,12 @@ def _predicted(bandwidth, peak_flops):
 
 
 def _near(given, right):
-    is_number = isinstance(given, int | float) and not isinstance(given, bool)
-    return is_number and abs(given - right) <= ROUGHLY * right
+    return isinstance(given, NUMBERS) and abs(given - right) <= ROUGHLY * right
 
 
 def _numbers(given, length):
     """As an array of positive finite numbers; None if they are not."""
-    kinds = int | float | np.integer | np.floating
-    if not isinstance(given, list | tuple | np.ndarray) or not all(isinstance(number, kinds) for number in given):
+    if not isinstance(given, list | tuple | np.ndarray) or not all(isinstance(number, NUMBERS) for number in given):
         return None
     numbers = np.array([float(number) for number in given])
     return numbers if len(numbers) == length and (np.isfinite(numbers) & (numbers > 0)).all() else None
