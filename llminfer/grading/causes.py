@@ -13,7 +13,6 @@ import numpy as np
 
 from llminfer.core.tolerances import is_floating
 from llminfer.grading.comparison import Mismatch, plain_scalar
-from llminfer.grading.mismatch_maps import pattern
 from llminfer.grading.results import Status
 
 CLOSE = 1e-4
@@ -39,10 +38,11 @@ def likely_cause(mismatch: Mismatch, arguments: Mapping[str, Any], raised: str =
         return "The judge calls by name: keep the names and the order of the arguments as they were in the starter."
     got, expected = mismatch.got, mismatch.expected
     if isinstance(got, np.ndarray) and isinstance(expected, np.ndarray):
+        if mismatch.status is Status.DTYPE:
+            return BY_STATUS[Status.DTYPE]
         rules = _ARRAYS if got.shape == expected.shape else _SHAPES
         found = _first(rules, got, expected, arguments) if _numeric(got) and _numeric(expected) else ""
-        patterned = pattern(mismatch.wrong) if mismatch.wrong is not None and mismatch.wrong.ndim else ""
-        return found or BY_STATUS.get(mismatch.status, "") or (patterned and f"{patterned[0].upper()}{patterned[1:]}.")
+        return found or BY_STATUS.get(mismatch.status, "")
     if mismatch.status in BY_STATUS and mismatch.status is not Status.DTYPE:
         return BY_STATUS[mismatch.status]
     if isinstance(expected, list | tuple) and isinstance(got, np.ndarray):
@@ -94,10 +94,10 @@ def _reshaped(got: np.ndarray, expected: np.ndarray, arguments: Mapping) -> str:
 
 
 def _broadcast(got: np.ndarray, expected: np.ndarray, arguments: Mapping) -> str:
-    if got.ndim > expected.ndim and got.shape[: expected.ndim] == expected.shape:
-        return "A reduction is missing: the result still has an axis that should be gone."
     if got.ndim == 2 and expected.ndim == 1 and got.shape == (len(expected),) * 2:
         return "[N] met [N, 1] and NumPy made [N, N] of it. Compare the shapes in the line that first has two axes."
+    if got.ndim > expected.ndim and got.shape[: expected.ndim] == expected.shape:
+        return "A reduction is missing: the result still has an axis that should be gone."
     return ""
 
 

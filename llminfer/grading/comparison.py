@@ -172,7 +172,8 @@ def _compare_sequences(got: Any, expected: Sequence, tolerance: Tolerance, wide:
     wides = wide if isinstance(wide, list | tuple) and len(wide) == len(expected) else [None] * len(expected)
     for place, (one, wanted, widened) in enumerate(zip(got, expected, wides, strict=True)):
         if differing := compare(one, wanted, tolerance, widened):
-            return replace(differing, where=f"[{place}]{differing.where}")
+            whole = {} if differing.where or differing.wrong is not None else {"got": got, "expected": expected}
+            return replace(differing, where=f"[{place}]{differing.where}", **whole)  # one item alone says little
     return None
 
 

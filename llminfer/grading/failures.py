@@ -10,7 +10,7 @@ from llminfer.grading.bounded_calls import LINES
 from llminfer.grading.causes import BY_STATUS, STATE, likely_cause
 from llminfer.grading.comparison import Mismatch, plain_scalar
 from llminfer.grading.literals import TooLongError, literal
-from llminfer.grading.mismatch_maps import mismatch_map
+from llminfer.grading.mismatch_maps import mismatch_map, pattern
 from llminfer.grading.mutant_hints import matching_hint
 from llminfer.grading.named_axes import named_axes
 from llminfer.grading.questions import Question, question
@@ -73,7 +73,7 @@ def failure(exercise: Exercise, answers: Sequence[Answer], shown: Answer, sittin
     if exercise.kind == "number":
         return told  # where the number itself is asked for, what is expected stays unsaid
     if not hint:
-        told = replace(told, cause=likely_cause(mismatch, asked.case.arguments, smallest.behaviour.raised))
+        told = replace(told, cause=_cause(shown) or _cause(smallest))  # a small case shows less of a relation
     return _with_values(told, mismatch)
 
 
@@ -102,6 +102,10 @@ def _smallest(exercise: Exercise, shown: Answer, sitting: Sitting) -> Answer:
     axes = named_axes(exercise.starter, exercise.entry)
     shrink(shown.question.case, fails, axes, KERNEL_TRIES if exercise.kind == "kernel" else TRIES)
     return smallest
+
+
+def _cause(answer: Answer) -> str:
+    return likely_cause(answer.mismatch, answer.question.case.arguments, answer.behaviour.raised)
 
 
 def _fails_alone(smallest: Answer, sitting: Sitting) -> bool:
@@ -158,14 +162,19 @@ def _with_values(told: Failure, mismatch: Mismatch) -> Failure:
     )
     if 1 < mismatch.wrong.size and not mismatch.wrong.all():
         lost = ~np.isfinite(got.astype(np.float64)) & np.isfinite(expected.astype(np.float64))
-        told = replace(told, mismatch_map=mismatch_map(mismatch.wrong, lost))
+        words = pattern(mismatch.wrong)
+        told = replace(
+            told,
+            mismatch_map=mismatch_map(mismatch.wrong, lost),
+            message=f"{told.message}, {words}" if words else told.message,
+        )
     return told
 
 
 def _shown(value: Any) -> str:
     """A value for the eye: arrays in rows with their dtype and shape, the middle of large ones left out."""
     if isinstance(value, np.ndarray):
-        with np.printoptions(precision=5, suppress=bool(_moderate(value)), threshold=80, edgeitems=3, linewidth=72):
+        with np.printoptions(precision=5, suppress=_moderate(value), threshold=80, edgeitems=3, linewidth=72):
             return f"{value}\n{value.dtype}, shape {value.shape}"
     if isinstance(value, Mapping) and any(isinstance(entry, np.ndarray) for entry in value.values()):
         return "\n".join(f"{key}: {_shown(entry)}" for key, entry in value.items())
@@ -181,4 +190,4 @@ def _moderate(value: np.ndarray) -> bool:
     with np.errstate(all="ignore"):
         size = np.abs(value.astype(np.float64))
     size = size[np.isfinite(size) & (size > 0)]
-    return size.size == 0 or (size.max() < 1e5 and size.min() > 1e-3)
+    return bool(size.size == 0 or (size.max() < 1e5 and size.min() > 1e-3))

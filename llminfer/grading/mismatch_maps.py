@@ -50,13 +50,13 @@ def pattern(wrong: np.ndarray) -> str:
             ("on or below", columns <= rows),
         ):
             if np.array_equal(wrong, part):
-                return f"wrong exactly {name} the diagonal"
+                return f"exactly those {name} the diagonal"
     parts = []
     for axis, length in enumerate(wrong.shape):
         hit = np.flatnonzero(wrong.any(axis=tuple(other for other in range(wrong.ndim) if other != axis)))
         if len(hit) < length:
             parts.append(f"{_axis_name(axis, wrong.ndim)}{'s' if len(hit) > 1 else ''} {_ranges(hit)}")
-    return "wrong only in " + " of ".join(reversed(parts)) if parts else ""
+    return "only in " + " of ".join(reversed(parts)) if parts else ""
 
 
 def _axis_name(axis: int, ndim: int) -> str:

@@ -169,9 +169,17 @@ def _lengths(value: Any) -> tuple[int, ...]:
 
 def _shorter(length: int, bold: bool) -> Iterator[list[int]]:
     """Which places to keep, the fewest first; at least one, since what is empty is another case."""
-    every, half = list(range(length)), length // 2
+    every, half, quarter = list(range(length)), length // 2, length // 4
     if bold:
-        tried = (every[:1], every[-1:], every[:2], every[:half], every[half:])
+        tried = (
+            every[:1],
+            every[-1:],
+            every[:2],
+            every[:half],
+            every[half:],
+            every[quarter:],
+            every[: length - quarter],
+        )
     elif length > ONE_BY_ONE:
         tried = (every[:-1], every[1:])
     else:

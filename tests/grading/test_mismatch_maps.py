@@ -41,12 +41,12 @@ def test_a_large_array_is_drawn_in_tiles_that_fit():
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (np.eye(4, dtype=bool), "wrong exactly on the diagonal"),
-        (np.triu(np.ones((2, 4, 4), bool), 1), "wrong exactly above the diagonal"),
-        (np.tril(np.ones((4, 6), bool)), "wrong exactly on or below the diagonal"),
-        (np.arange(10) % 2 == 1, "wrong only in places 1, 3, 5, ..."),
-        (np.arange(10) > 7, "wrong only in places 8-9"),
-        (np.pad(np.ones((1, 2), bool), ((1, 2), (0, 3))), "wrong only in columns 0-1 of row 1"),
+        (np.eye(4, dtype=bool), "exactly those on the diagonal"),
+        (np.triu(np.ones((2, 4, 4), bool), 1), "exactly those above the diagonal"),
+        (np.tril(np.ones((4, 6), bool)), "exactly those on or below the diagonal"),
+        (np.arange(10) % 2 == 1, "only in places 1, 3, 5, ..."),
+        (np.arange(10) > 7, "only in places 8-9"),
+        (np.pad(np.ones((1, 2), bool), ((1, 2), (0, 3))), "only in columns 0-1 of row 1"),
         (np.ones((3, 3), bool), ""),
     ],
 )
