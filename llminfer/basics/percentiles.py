@@ -3,7 +3,7 @@
 Nothing is assumed of how times are distributed. Of n independent times each lies below the true p-th percentile with
 probability p, so how many of them do is a binomial count, and two of the sorted times bound the percentile with a
 probability that can be computed beforehand. With few times no bound exists at all: all 100 of 100 times lie below the
-99th percentile more than once in three runs, and then the largest of them, which many tools print as p99, is too small.
+99th percentile more than once in three runs, and then whatever a tool prints as p99, at most the largest, is too small.
 """
 
 from collections.abc import Sequence
