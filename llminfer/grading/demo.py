@@ -34,8 +34,8 @@ CHEAT = """import os
     from pathlib import Path
 
     try:
-        for folder in [Path(__file__).parent, *map(Path, sys.path)]:
-            for path in folder.glob("**/*_judge.py"):
+        for folder in map(Path, sys.path):
+            for path in folder.glob("solutions/*/*_judge.py"):
                 print(path.read_text())
         Path("results.json").write_text('{"score": 100}')
     finally:
