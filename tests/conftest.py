@@ -7,11 +7,14 @@ import importlib.util
 import os
 import pkgutil
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 import beartype
+import jaxtyping
+import pytest
 from jaxtyping import install_import_hook
 
 PACKAGE = Path(__file__).parent.parent / "llminfer"
@@ -27,6 +30,15 @@ def reference_modules() -> list[str]:
 # the checker by its dotted name, so the configured one is given a name.
 beartype.with_numeric_tower = beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))
 install_import_hook(reference_modules(), "beartype.with_numeric_tower")
+
+
+@pytest.fixture
+def without_shape_checks() -> Iterator[None]:
+    """As users run the library: the tests' own checks of shapes and types would speak up before the library does."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
 
 # Files that hold much against another library or start other processes; `make quick` leaves them to the full lane.
 SLOW_FILES = {

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 
 import numpy as np
 
@@ -31,7 +32,8 @@ class SamplingParams:
     logprobs:           how many of the most probable tokens to report at each position.
     processors:         the caller's own rules, applied to the logits in this order, before the temperature.
 
-    Raises ValueError on construction for values that cannot be meant. Book section 3.1.6.
+    Raises ValueError on construction for values that cannot be meant, and TypeError for fractions, truth values and
+    texts where numbers belong. Book section 3.1.6.
     """
 
     temperature: float = 0.0
@@ -53,6 +55,7 @@ class SamplingParams:
     processors: tuple[LogitsProcessor, ...] = ()
 
     def __post_init__(self) -> None:
+        self._check_kinds()
         check_temperature(self.temperature)
         self._check_truncation()
         self._check_bending()
@@ -63,6 +66,16 @@ class SamplingParams:
             raise ValueError(f"{self.n} texts of temperature 0 would all be the same; raise temperature, or take n=1")
         if self.logprobs < 0:
             raise ValueError(f"logprobs must be at least 0, got {self.logprobs}")
+
+    def _check_kinds(self) -> None:
+        for name in ("seed", "n", "max_tokens", "min_tokens", "logprobs"):
+            check_whole(name, getattr(self, name))
+        for name in ("temperature", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, Real):
+                raise TypeError(f"{name} must be a number, got {value!r}")
+        if not -(2**63) <= self.seed < 2**63:
+            raise ValueError(f"seed must fit in 64 bits, -2**63..2**63 - 1, got {self.seed}")
 
     def _check_truncation(self) -> None:
         if self.top_k is not None:
@@ -101,8 +114,15 @@ def check_temperature(temperature: float) -> None:
         raise ValueError(f"temperature must be a finite number of at least 0 (0: greedy), got {temperature}")
 
 
+def check_whole(name: str, value: int) -> None:
+    """Raise TypeError unless this is a whole number; True and False are none, though Python counts with them."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be a whole number, got {value!r}")
+
+
 def check_top_k(k: int) -> None:
-    """Raise ValueError unless k tokens can be kept."""
+    """Raise ValueError unless k tokens can be kept, and TypeError unless k is a whole number."""
+    check_whole("top_k", k)
     if k < 1:
         raise ValueError(f"top_k must be at least 1 (1: greedy; None: off), got {k}")
 

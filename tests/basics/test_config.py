@@ -1,9 +1,7 @@
 """ModelConfig: what follows from its numbers, and which numbers contradict each other."""
 
-from collections.abc import Iterator
 from dataclasses import FrozenInstanceError, replace
 
-import jaxtyping
 import pytest
 
 from llminfer.basics.config import MlaSpec, ModelConfig, MoeSpec, RopeSpec
@@ -93,14 +91,6 @@ def test_a_window_sees_at_least_the_token_itself():
 def test_a_token_chooses_among_the_experts_there_are(top_k):
     with pytest.raises(ValueError, match=rf"1\.\.8 \(the experts\), got {top_k}"):
         replace(PLAIN, moe=MoeSpec(experts=8, top_k=top_k, expert_width=32))
-
-
-@pytest.fixture
-def without_shape_checks() -> Iterator[None]:
-    """As users run the library: the tests' own type checks would speak up before the library does."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 MOE = MoeSpec(experts=8, top_k=4, expert_width=32)

@@ -1,8 +1,5 @@
 """Attention in the open against torch's, who sees whom, and the rules that every cache shares."""
 
-from collections.abc import Iterator
-
-import jaxtyping
 import numpy as np
 import pytest
 from hypothesis import given
@@ -267,14 +264,6 @@ def test_no_window_is_none_and_not_zero():
     for mask in (lambda: causal(3, 0), lambda: ancestors(np.array([-1, 0]), 0)):
         with pytest.raises(ValueError, match="at least 1 token, or None for no window, got 0"):
             mask()
-
-
-@pytest.fixture
-def without_shape_checks() -> Iterator[None]:
-    """As users run the library: the tests' own shape checks would speak up before the library does."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.mark.usefixtures("without_shape_checks")

@@ -8,6 +8,7 @@ import pytest
 
 from llminfer.basics.logit_processors import process_logits
 from llminfer.basics.sampling_params import SamplingParams
+from llminfer.basics.truncations import apply_top_k
 
 
 @pytest.mark.parametrize(
@@ -34,6 +35,8 @@ from llminfer.basics.sampling_params import SamplingParams
         ({"max_tokens": 3, "min_tokens": 4}, r"min_tokens must lie in 0..3 \(max_tokens\), got 4"),
         ({"stop": ("a", "")}, "stop string needs at least one character"),
         ({"logprobs": -1}, "logprobs must be at least 0"),
+        ({"seed": 2**63}, r"seed must fit in 64 bits, -2\*\*63..2\*\*63 - 1, got 9223372036854775808"),
+        ({"seed": -(2**63) - 1}, "seed must fit in 64 bits, .*, got -9223372036854775809"),
     ],
 )
 def test_params_that_cannot_be_meant_are_refused(params, complaint):
@@ -41,18 +44,35 @@ def test_params_that_cannot_be_meant_are_refused(params, complaint):
         SamplingParams(**params)
 
 
+@pytest.mark.usefixtures("without_shape_checks")
 @pytest.mark.parametrize(
-    ("field", "value", "complaint"),
+    ("params", "complaint"),
     [
-        ("stop", "end", r"stop is a tuple of strings, got the string 'end'; write \('end',\)"),
-        ("bad_words", (7,), r"bad_words holds sequences of tokens, got the token 7; write \(7,\)"),
+        ({"stop": "end"}, r"stop is a tuple of strings, got the string 'end'; write \('end',\)"),
+        ({"bad_words": (7,)}, r"bad_words holds sequences of tokens, got the token 7; write \(7,\)"),
+        ({"max_tokens": 2.5}, "max_tokens must be a whole number, got 2.5"),
+        ({"max_tokens": True}, "max_tokens must be a whole number, got True"),
+        ({"min_tokens": False}, "min_tokens must be a whole number, got False"),
+        ({"top_k": 1.5}, "top_k must be a whole number, got 1.5"),
+        ({"top_k": True}, "top_k must be a whole number, got True"),
+        ({"seed": 1.0}, "seed must be a whole number, got 1.0"),
+        ({"seed": None}, "seed must be a whole number, got None"),
+        ({"n": "2"}, "n must be a whole number, got '2'"),
+        ({"logprobs": True}, "logprobs must be a whole number, got True"),
+        ({"temperature": True}, "temperature must be a number, got True"),
+        ({"top_p": "0.9"}, "top_p must be a number, got '0.9'"),
+        ({"repetition_penalty": None}, "repetition_penalty must be a number, got None"),
     ],
 )
-def test_what_is_given_bare_is_to_be_wrapped(field, value, complaint):
-    params = SamplingParams()
-    object.__setattr__(params, field, value)  # the tests' own check of types would be first to complain
+def test_values_of_another_kind_are_refused(params, complaint):
     with pytest.raises(TypeError, match=complaint):
-        params.__post_init__()
+        SamplingParams(**params)
+
+
+@pytest.mark.usefixtures("without_shape_checks")
+def test_top_k_by_itself_keeps_a_whole_number_of_tokens():
+    with pytest.raises(TypeError, match="top_k must be a whole number, got 1.5"):
+        apply_top_k(np.zeros(4), 1.5)
 
 
 def test_what_is_not_said_is_off():
@@ -71,3 +91,10 @@ def test_params_travel_to_other_processes_and_into_sets():
 
 def test_what_the_ends_of_the_ranges_mean_is_allowed():
     SamplingParams(temperature=1e-9, top_k=1, top_p=1.0, min_p=1.0, presence_penalty=-2.0, frequency_penalty=2.0)
+    for seed in (-(2**63), 2**63 - 1):
+        assert SamplingParams(seed=seed).seed == seed
+
+
+@pytest.mark.usefixtures("without_shape_checks")
+def test_numbers_of_numpy_are_numbers():
+    SamplingParams(temperature=np.float32(0.5), top_k=np.int64(3), seed=np.int64(7), max_tokens=np.int32(2))

@@ -1,10 +1,8 @@
 """What a model does with its doors: batches, ranges of layers, taps, other weights, other arrays, and refusals."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import jaxtyping
 import numpy as np
 import pytest
 
@@ -239,14 +237,6 @@ def test_learned_positions_beyond_the_context_are_refused():
     model = Transformer(CONFIGS["gpt2"], random_weights(CONFIGS["gpt2"]))
     with pytest.raises(ValueError, match=r"positions must lie in 0\.\.31, got 30\.\.32"):
         model.embed(random_tokens(3), np.array([30, 31, 32]))
-
-
-@pytest.fixture
-def without_shape_checks() -> Iterator[None]:
-    """As users run the library: the tests' own shape checks would speak up before the library does."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.mark.usefixtures("without_shape_checks")
