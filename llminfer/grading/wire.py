@@ -38,9 +38,9 @@ def encode(value: Any) -> bytes:
 
     Raises TypeError for anything else, subclasses included, and ValueError beyond the limits; both say where it is.
     """
-    chunks: list[bytes] = []
-    header = json.dumps(_described(value, chunks, "", 0), separators=(",", ":"), allow_nan=False).encode("ascii")
-    body = b"".join(chunks)
+    writer = _Writer()
+    header = json.dumps(writer.described(value), separators=(",", ":"), allow_nan=False).encode("ascii")
+    body = b"".join(writer.chunks)
     if len(header) > HEADER_LIMIT_BYTES or len(header) + len(body) > FRAME_LIMIT_BYTES:
         raise ValueError(f"the value takes {len(header) + len(body)} bytes, more than fit in a frame")
     return _LENGTHS.pack(len(header), len(body)) + header + body
@@ -91,48 +91,57 @@ def _checked_lengths(lengths: bytes, limit_bytes: int = FRAME_LIMIT_BYTES) -> tu
     return header_bytes, body_bytes
 
 
-def _described(value: Any, chunks: list[bytes], place: str, depth: int) -> Any:
-    """What the header says of `value`; the bytes of arrays go to `chunks`. JSON's own types stand for themselves."""
-    if depth > DEPTH_LIMIT:
-        raise ValueError(f"nested more than {DEPTH_LIMIT} deep")
-    kind = type(value)  # what a class says of itself in __class__ does not count
-    if value is None or kind in (bool, int, str):
-        return value
-    if kind is float:
-        return value if math.isfinite(value) else {"float": str(value)}
-    if kind is bytes:
-        chunks.append(value)
-        return {"bytes": len(value)}
-    if kind in (list, tuple):
-        entries = [_described(entry, chunks, f"{place}[{at}]", depth + 1) for at, entry in enumerate(value)]
-        return entries if kind is list else {"tuple": entries}
-    if kind is dict:
-        pairs = [
-            [
-                _described(key, chunks, f"{place}[key]", depth + 1),
-                _described(entry, chunks, f"{place}[{key!r}]", depth + 1),
-            ]
-            for key, entry in value.items()
-        ]
-        return {"dict": pairs}
-    if kind is Guarded:
-        return {"guarded": [_array(value.buffer, chunks, place), list(value.shape), value.border]}
-    if kind is np.ndarray:
-        return {"array": _array(value, chunks, place)}
-    if isinstance(value, np.generic) and kind is value.dtype.type:
-        return {"scalar": _array(np.asarray(value), chunks, place)[0]}
-    raise TypeError(
-        f"{place or 'the value'} is of type {kind.__module__}.{kind.__qualname__}, which cannot be compared"
-    )
+class _Writer:
+    """Describes a value for the header; the bytes of its arrays become `chunks`."""
 
+    def __init__(self) -> None:
+        self.chunks: list[bytes] = []
+        self._place: list[Any] = []
+        self._values = 0
 
-def _array(array: np.ndarray, chunks: list[bytes], place: str) -> list:
-    name = array.dtype.name
-    if name not in DTYPES:
-        raise TypeError(f"{place or 'the value'} is an array of {name}; only {', '.join(DTYPES)} can be compared")
-    little = array if name == "bfloat16" else array.astype(array.dtype.newbyteorder("<"), copy=False)
-    chunks.append(little.tobytes())
-    return [name, list(array.shape)]
+    def described(self, value: Any) -> Any:
+        """JSON's own types stand for themselves, every other is an object with one key."""
+        self._values += 1
+        if len(self._place) > DEPTH_LIMIT or self._values > VALUE_LIMIT:
+            raise ValueError(f"nested more than {DEPTH_LIMIT} deep, or more than {VALUE_LIMIT} values")
+        kind = type(value)  # what a class says of itself in __class__ does not count
+        if value is None or kind in (bool, int, str):
+            return value
+        if kind is float:
+            return value if math.isfinite(value) else {"float": str(value)}
+        if kind is bytes:
+            self.chunks.append(value)
+            return {"bytes": len(value)}
+        if kind in (list, tuple):
+            entries = [self._entry(at, entry) for at, entry in enumerate(value)]
+            return entries if kind is list else {"tuple": entries}
+        if kind is dict:
+            return {"dict": [[self._entry("key", key), self._entry(key, entry)] for key, entry in value.items()]}
+        if kind is Guarded:
+            return {"guarded": [self._array(value.buffer), list(value.shape), value.border]}
+        if kind is np.ndarray:
+            return {"array": self._array(value)}
+        if isinstance(value, np.generic) and kind is value.dtype.type:
+            return {"scalar": self._array(np.asarray(value))[0]}
+        raise TypeError(f"{self._where} is of type {kind.__module__}.{kind.__qualname__}, which cannot be compared")
+
+    def _entry(self, key: Any, entry: Any) -> Any:
+        self._place.append(key)
+        described = self.described(entry)
+        self._place.pop()
+        return described
+
+    def _array(self, array: np.ndarray) -> list:
+        name = array.dtype.name
+        if name not in DTYPES:
+            raise TypeError(f"{self._where} is an array of {name}; only {', '.join(DTYPES)} can be compared")
+        little = array if name == "bfloat16" else array.astype(array.dtype.newbyteorder("<"), copy=False)
+        self.chunks.append(little.tobytes())
+        return [name, list(array.shape)]
+
+    @property
+    def _where(self) -> str:
+        return "the value" + "".join(f"[{key!r}]" if type(key) in (int, str) else "[...]" for key in self._place)
 
 
 class _Reader:

@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from llminfer.grading import wire
 from llminfer.grading.guarded_buffers import Guarded
 from llminfer.grading.wire import DTYPES, FrameError, decode, encode, read_frame, write_frame
 
@@ -103,6 +104,16 @@ def test_a_class_that_lies_about_itself_is_not_written():
         encode(Liar())
 
 
+def test_a_value_of_too_many_parts_is_refused_on_both_sides(monkeypatch):
+    """An empty list takes three bytes in a header, and twenty times as many in memory."""
+    monkeypatch.setattr(wire, "VALUE_LIMIT", 1000)
+    assert len(decode(encode([[]] * 999))) == 999
+    with pytest.raises(ValueError, match="1000 values"):
+        encode([[]] * 1000)
+    with pytest.raises(FrameError, match="1000 values"):
+        decode(frame([[]] * 1000))
+
+
 def test_a_value_nested_too_deep_is_refused_on_both_sides():
     deep = []
     deep.append(deep)
@@ -138,7 +149,7 @@ HOSTILE = {
     "bytes that are not ASCII": frame('"ü"'.encode()),
     "an int of ten thousand digits": frame(b"9" * 10_000),
     "no header": frame(b""),
-    "a million empty lists": frame(b"[" + b"[]," * 1_000_000 + b"[]]"),
+    "a header beyond its limit": frame(b"[" + b"[]," * 2_000_000 + b"[]]"),
     "a guarded buffer that does not fit": frame({"guarded": [["int8", [3]], [2], 1]}, b"123"),
     "a guarded buffer with a negative border": frame({"guarded": [["int8", [0]], [2], -1]}),
     "a longer frame than announced": encode(1) + b"x",
