@@ -13,11 +13,12 @@ TOLERANCE = Tolerance(relative=1e-6)  # differences of float64 seconds; a mean m
 
 def reference(sent_s, chunks):
     """Token by token, from the definitions."""
+    times = [sent_s, *(time_s for time_s, _ in chunks)]
+    if times != sorted(times) or any(tokens < 0 for _, tokens in chunks):
+        raise ValueError("chunks come after the request and in order, and bring no less than 0 tokens")
     first = last = None
     waits = []
     for time_s, tokens in chunks:
-        if tokens < 0 or time_s < (sent_s if last is None else last):
-            raise ValueError("chunks come after the request and in order, and bring no less than 0 tokens")
         for _ in range(tokens):
             if last is None:
                 first = time_s

@@ -10,14 +10,20 @@ VERSION = 1
 TOLERANCE = Tolerance(relative=0)  # a token is allowed or it is not
 
 
-def reference(table, accepting, state, vocabulary, eos_id):
+def reference(edges, accepting, state, vocabulary, eos_id):
     """Every token by itself; whether an end can be reached from where it leads is searched forwards."""
-    if not (0 <= state < len(table) == len(accepting) and 0 <= eos_id < len(vocabulary)):
-        raise ValueError("state and eos_id must exist, and every state must say whether it accepts")
-    if table.shape[1] != 256 or table.min() < -1 or table.max() >= len(table):
-        raise ValueError("the table needs a column per byte, and only states or -1 in it")
+    states = [state, *accepting, *(place for here, _, to in edges for place in (here, to))]
+    if min(states) < 0 or not 0 <= eos_id < len(vocabulary) or len(set(accepting)) < len(accepting):
+        raise ValueError(
+            "states begin at 0, eos_id must be a token, and a state is named once among the accepting ones"
+        )
+    table = np.full((max(states) + 1, 256), -1)
+    for here, letters, to in edges:
+        if (table[here, list(letters)] != -1).any() or len(set(letters)) < len(letters):
+            raise ValueError(f"two ways from state {here}")
+        table[here, list(letters)] = to
     mask = [text != b"" and _can_end(table, accepting, _led_to(table, state, text)) for text in vocabulary]
-    mask[eos_id] = accepting[state]
+    mask[eos_id] = state in accepting
     return np.array(mask, dtype=bool)
 
 
@@ -32,7 +38,7 @@ def _led_to(table, state, text):
 def _can_end(table, accepting, state):
     seen = {state} - {None}
     while True:
-        if any(accepting[place] for place in seen):
+        if seen & set(accepting):
             return True
         wider = seen.union(*(table[place].tolist() for place in seen)) - {-1}
         if wider == seen:
@@ -42,62 +48,59 @@ def _can_end(table, accepting, state):
 
 def cases(group: str, rng: np.random.Generator) -> Iterator[Case]:
     if group == "digits":
-        table = _table(4, {(0, b"0123456789"): 1, (1, b"0123456789"): 2, (2, b"0123456789"): 3})
+        edges = [(here, b"0123456789", here + 1) for here in range(3)]
         vocabulary = [b"7", b"42", b"123", b"", b"1234", b"a", b"4x", b"9"]
         for state, words in enumerate(("nothing yet", "one digit", "two digits", "three digits")):
-            yield _case(table, [1, 2, 3], state, vocabulary, 3, words)
+            yield _case(edges, [1, 2, 3], state, vocabulary, 3, words)
     elif group == "traps":
-        # from 0: "ab" ends in 4 (accepting), by way of 2; "t" falls into 1, which reads everything and never ends
-        table = _table(5, {(0, b"a"): 2, (0, b"t"): 1, (1, bytes(range(256))): 1, (2, b"b"): 4, (4, b"c"): 4})
-        vocabulary = [b"", b"a", b"t", b"ab", b"at", b"tab", b"abc", b"xc", b"b"]
-        yield _case(table, [4], 0, vocabulary, 0, "at the beginning, beside a trap")
-        yield _case(table, [4], 1, vocabulary, 0, "in the trap, where nothing is left to choose")
-        long = _table(6, {(0, b"a"): 1, (1, b"b"): 2, (2, b"c"): 3, (3, b"d"): 4, (4, b"e"): 5, (0, b"t"): 0})
-        yield _case(
-            long, [5], 0, [b"", b"a", b"abc", b"abcd", b"t", b"tta", b"abcde", b"abcdef"], 0, "a long way to the end"
-        )
+        # "ab" ends in 3, by way of 2; "t" falls into 1, which reads on and never ends
+        edges = [(0, b"a", 2), (0, b"t", 1), (1, b"abct", 1), (2, b"b", 3), (3, b"c", 3)]
+        vocabulary = [b"", b"a", b"t", b"ab", b"at", b"tab", b"abc", b"xab", b"b"]
+        yield _case(edges, [3], 0, vocabulary, 0, "at the beginning, beside a trap")
+        yield _case(edges, [3], 1, vocabulary, 0, "in the trap, where nothing is left to choose")
+        edges = [(0, b"t", 0), *((here, b"abcde"[here : here + 1], here + 1) for here in range(5))]
+        vocabulary = [b"", b"a", b"abc", b"abcd", b"t", b"tta", b"abcde", b"abcdef"]
+        yield _case(edges, [5], 0, vocabulary, 0, "a long way to the end")
     elif group == "odd tokens":
         sun = "日".encode()
-        table = _table(4, {(0, sun[:1]): 1, (1, sun[1:2]): 2, (2, sun[2:]): 3})
+        edges = [(0, sun[:1], 1), (1, sun[1:2], 2), (2, sun[2:], 3)]
         vocabulary = [b"", b"", sun, sun[:1], sun[:2], sun[1:2], sun[1:], sun[2:], b"</s>"]
         for state, words in enumerate(
             ("before a character of three bytes", "behind its first byte", "behind its second")
         ):
-            yield _case(table, [3], state, vocabulary, 1, words)
-        table = _table(2, {(0, bytes(range(256))): 0, (0, b"."): 1})
+            yield _case(edges, [3], state, vocabulary, 1, words)
+        edges = [(0, b"<s>/", 0), (0, b".", 1)]
         yield _case(
-            table, [1], 0, [b"</s>", b"a", b".", b"a.", b".a", b""], 0, "an eos token that could be read as text"
+            edges, [1], 0, [b"</s>", b"s", b".", b"s.", b".s", b""], 0, "an eos token that could be read as text"
         )
     else:
         for states in (5, 6, 8):
             letters = bytes(rng.choice(256, 4, replace=False).tolist())
-            ways = {(here, bytes([letter])): int(rng.integers(states)) for here in range(states) for letter in letters}
-            ways = {way: to for way, to in ways.items() if rng.random() < 0.45} | {(0, letters): 0}  # 0 is a trap
-            table = _table(states, ways)
+            edges = [(0, letters, 0)]  # 0 is a trap
+            for here in range(1, states):
+                ways = [(here, bytes([letter]), int(rng.integers(states))) for letter in letters]
+                edges += [way for way in ways if rng.random() < 0.45]
             accepting = [int(rng.integers(1, states))]
             vocabulary = [bytes(rng.choice(list(letters), rng.integers(0, 5)).tolist()) for _ in range(25)]
             for state in range(states):
-                yield _case(table, accepting, state, vocabulary, int(rng.integers(25)))
+                yield _case(edges, accepting, state, vocabulary, int(rng.integers(25)))
 
 
-def _table(states, ways):
-    """From (state, bytes) -> next state."""
-    table = np.full((states, 256), -1, dtype=np.int32)
-    for (here, letters), following in ways.items():
-        table[here, list(letters)] = following
-    return table
-
-
-def _case(table, accepting, state, vocabulary, eos_id, label="") -> Case:
-    accepts = np.isin(np.arange(len(table)), accepting)
-    arguments = {"table": table, "accepting": accepts, "state": state, "vocabulary": vocabulary, "eos_id": eos_id}
+def _case(edges, accepting, state, vocabulary, eos_id, label="") -> Case:
+    arguments = {
+        "edges": edges,
+        "accepting": accepting,
+        "state": state,
+        "vocabulary": vocabulary,
+        "eos_id": eos_id,
+    }
     return Case(arguments, label=label)
 
 
-GROW = "        if not (leads_on & ~alive).any():\n            break\n"
-ALLOWED = "len(text) > 0 and place >= 0 and alive[place]"
-OFF = "            if place < 0:\n                break\n"
-EOS = "    mask[eos_id] = accepting[state]\n"
+GROW = "        alive |= more\n"
+ALLOWED = "len(text) > 0 and place in alive"
+STEP = "following.get((place, byte))"
+EOS = "    mask[eos_id] = state in accepting\n"
 
 MUTANTS = (
     Mutant(
@@ -113,31 +116,31 @@ MUTANTS = (
     Mutant(
         "eos as any other token",
         ((EOS, ""),),
-        hint="The eos token has no bytes that the table could read. What decides whether it is allowed?",
+        hint="The eos token has no bytes that lead anywhere. What decides whether it is allowed?",
     ),
     Mutant(
-        "walks on behind -1",
-        ((OFF, ""),),
-        hint="A token was allowed whose first byte has no way in the table. What is table[-1] in NumPy?",
+        "stays where there is no way",
+        ((STEP, "following.get((place, byte), place)"),),
+        hint="A token was allowed though one of its bytes has no way. Where are you after that byte?",
     ),
     Mutant(
         "traps are states too",
-        ((ALLOWED, "len(text) > 0 and place >= 0"),),
-        hint="The table can read this token, but once it has, can the answer ever end?",
+        ((ALLOWED, "len(text) > 0 and place is not None"),),
+        hint="All bytes of this token can be read, but after them, can the answer ever end?",
     ),
     Mutant(
         "every token must end the answer",
-        (("alive |= leads_on", "break"),),
+        ((GROW, "        break\n"),),
         hint="A token was refused though other tokens could follow it and complete the answer.",
     ),
     Mutant(
         "one step to the end",
-        ((GROW, "        alive |= leads_on\n        break\n"),),
+        ((GROW, f"{GROW}        break\n"),),
         hint="You look one byte ahead for an accepting state. How far may it be?",
     ),
     Mutant(
         "tokens without bytes",
-        ((ALLOWED, "place >= 0 and alive[place]"),),
+        ((ALLOWED, "place in alive"),),
         hint="A token was allowed that leaves the automaton where it is. What would a model do that likes it best?",
     ),
 )
@@ -146,20 +149,20 @@ ALL_AT_ONCE = """
 import numpy as np
 
 
-def token_mask(table, accepting, state, vocabulary, eos_id):
-    dead = len(table)
-    table = np.vstack([np.where(table < 0, dead, table), np.full((1, 256), dead)])
-    alive = np.append(accepting, False)
-    for _ in range(len(table)):
+def token_mask(edges, accepting, state, vocabulary, eos_id):
+    dead = 1 + max([state, *accepting] + [place for here, _, to in edges for place in (here, to)])
+    table = np.full((dead + 1, 256), dead)
+    for here, letters, to in edges:
+        table[here, list(letters)] = to
+    alive = np.isin(np.arange(dead + 1), accepting)
+    for _ in range(dead):
         alive = alive | alive[table].any(axis=1)
-    longest = max(map(len, vocabulary))
     place = np.full(len(vocabulary), state)
-    for i in range(longest):
-        has = np.array([len(text) > i for text in vocabulary])
+    for i in range(max(map(len, vocabulary))):
         byte = np.array([text[i] if len(text) > i else 0 for text in vocabulary])
-        place = np.where(has, table[place, byte], place)
+        place = np.where([len(text) > i for text in vocabulary], table[place, byte], place)
     mask = alive[place] & np.array([text != b"" for text in vocabulary])
-    mask[eos_id] = accepting[state]
+    mask[eos_id] = state in accepting
     return mask
 """
 
@@ -167,11 +170,10 @@ TRIE = """
 import numpy as np
 
 
-def token_mask(table, accepting, state, vocabulary, eos_id):
-    following = [{int(to) for to in row if to >= 0} for row in table]
-    alive = {i for i, ends in enumerate(accepting) if ends}
-    while more := {i for i, to in enumerate(following) if to & alive} - alive:
-        alive |= more
+def token_mask(edges, accepting, state, vocabulary, eos_id):
+    alive = set(accepting)
+    for _ in edges:
+        alive |= {here for here, _, to in edges if to in alive}
     trie = {}
     for token, text in enumerate(vocabulary):
         node = trie
@@ -181,13 +183,14 @@ def token_mask(table, accepting, state, vocabulary, eos_id):
     mask = np.zeros(len(vocabulary), bool)
 
     def walk(node, place):
-        for byte, child in node.items():
-            if byte != "tokens" and (to := int(table[place, byte])) in alive:  # whoever is dead stays dead
-                mask[child.get("tokens", [])] = True
-                walk(child, to)
+        for here, letters, to in edges:
+            if here == place and to in alive:  # whoever is dead stays dead
+                for byte in set(letters) & set(node):
+                    mask[node[byte].get("tokens", [])] = True
+                    walk(node[byte], to)
 
     walk(trie, state)
-    mask[eos_id] = accepting[state]
+    mask[eos_id] = state in accepting
     return mask
 """
 
