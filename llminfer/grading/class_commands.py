@@ -3,7 +3,9 @@
 What does the work is imported when a command runs, so that `llminfer --help` does not wait for it.
 """
 
+import json
 import os
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +21,7 @@ CourseOption = Annotated[Path, typer.Option("--course", help="course.toml, or it
 Name = Annotated[str | None, typer.Argument(help="Which homework; not needed where there is one.")]
 NameOption = Annotated[str | None, typer.Option("--homework", help="Which homework; not needed where there is one.")]
 Drops = Annotated[bool, typer.Option("--accept-drops", help="Publish although points fall.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 HERE = Path(".")
 
 
@@ -34,6 +37,7 @@ def _asked(course: Path, name: str | None):
 def init(
     folder: Annotated[Path, typer.Argument(help="A new folder for the course.")],
     demo: Annotated[bool, typer.Option("--demo", help="With nine students who have handed in.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Begin a course: course.toml, the class secret, and with --demo a class to try it on."""
     from llminfer.grading.demo import make_demo
@@ -47,6 +51,8 @@ def init(
         due = (datetime.now().astimezone() + timedelta(days=14)).replace(hour=23, minute=59, second=0, microsecond=0)
         path = make_course(folder, tuple(sorted({exercise.chapter for exercise in all_exercises()}))[:1], due)
         say = f"cd {folder}\nllminfer class grade --explain\nllminfer class release"
+    if as_json:
+        return print(json.dumps({"course": str(path)}))
     print(f"{path} is there, and its secret beside it. Next:\n\n{say}")
 
 
@@ -65,14 +71,15 @@ def grade(
     explain: Annotated[
         bool, typer.Option("--explain", help="Print every value that holds, and grade nothing.")
     ] = False,
+    as_json: Json = False,
 ) -> None:
     """Grade a class. Run it again after a stop, a mended test or a late submission: only what is new is judged."""
-    from llminfer.grading.class_terminal import console, show_explained, show_progress, show_run
+    from llminfer.grading.class_terminal import run_ending, show_explained, show_progress, show_run
     from llminfer.grading.classroom import grade_class, strong_isolation
 
     found, asked = _asked(course, homework)
     if explain:
-        return show_explained(found, asked)
+        return show_explained(found, asked, as_json)
     if folder is None:
         raise ValueError("which submissions? llminfer class grade FOLDER, or an archive as the platform gives it")
     isolation = strong_isolation(weak)
@@ -80,8 +87,10 @@ def grade(
         run = grade_class(
             found, asked, folder, out or _run_folder(found, asked), isolation, jobs, times, accept_drops, tell
         )
-    console().print(isolation.sentence, style="dim")
-    raise typer.Exit(show_run(run))
+    if not as_json:
+        print(isolation.sentence)
+    show_run(run, as_json)
+    raise typer.Exit(run_ending(run))
 
 
 @class_app.command()
@@ -90,13 +99,16 @@ def report(
     course: CourseOption = HERE,
     out: Annotated[Path | None, typer.Option(help="The run's folder.")] = None,
     accept_drops: Drops = False,
+    as_json: Json = False,
 ) -> None:
     """Write grades and reports again by the rules as they are now: after an override, an extension, marks by hand."""
-    from llminfer.grading.class_terminal import show_run
+    from llminfer.grading.class_terminal import run_ending, show_run
     from llminfer.grading.classroom import report_class
 
     found, asked = _asked(course, homework)
-    raise typer.Exit(show_run(report_class(found, asked, out or _run_folder(found, asked), accept_drops)))
+    run = report_class(found, asked, out or _run_folder(found, asked), accept_drops)
+    show_run(run, as_json)
+    raise typer.Exit(run_ending(run))
 
 
 @class_app.command()
@@ -105,6 +117,7 @@ def release(
     course: CourseOption = HERE,
     out: Annotated[Path | None, typer.Option(help="Where the zip goes; handouts/ beside course.toml.")] = None,
     check: Annotated[Path | None, typer.Option(help="Prove this hand-out, and write none.")] = None,
+    as_json: Json = False,
 ) -> None:
     """Write what students get, and prove that it holds no solution and no secret."""
     from llminfer.grading import release as releasing
@@ -115,17 +128,16 @@ def release(
         path, checks = releasing.release(found, asked, out or found.folder / "handouts")
     else:
         path, checks = check, releasing.check(found, asked, check)
-    show_checks(checks)
+    show_checks(checks, path, as_json)
     if not all(each.holds for each in checks):
-        print("nothing was written" if check is None else f"{path} must not be handed out")
         raise typer.Exit(1)
-    print(path)
 
 
 @class_app.command()
 def diff(
     before: Annotated[Path, typer.Argument(help="A run's folder.")],
     after: Annotated[Path, typer.Argument(help="Another.")],
+    as_json: Json = False,
 ) -> None:
     """Whose points differ between two runs, and why. Ends with 1 if any fall."""
     from llminfer.grading.class_terminal import show_changes
@@ -137,7 +149,7 @@ def diff(
         if run is None:
             raise ValueError(f"{path} holds no run.json; name the folder that `llminfer class grade` wrote")
     changes = differences(*runs)
-    show_changes(changes)
+    show_changes(changes, as_json)
     if any(change.falls for change in changes):
         raise typer.Exit(1)
 
@@ -157,6 +169,8 @@ def build(
     found, asked = _asked(course, homework)
     made = gradescope.build(found, asked, out or _autograder(found, asked), wheels)
     settings = asked.gradescope
+    if as_json:
+        return print(json.dumps(asdict(made), indent=2, default=str))
     print(f"{made.path}: {made.size_mb:.1f} MB; the class secret is in it")
     print(f"the assignment's total must be {made.max_points:g} points, the sum of max_score")
     print(f"the container: {settings.memory_mb} MB, {settings.cpus:g} CPU, {settings.minutes:g} minutes")
@@ -173,6 +187,7 @@ def test(
     course: CourseOption = HERE,
     archive: Annotated[Path | None, typer.Option("--zip", help="What `build` wrote.")] = None,
     email: Annotated[str, typer.Option(help="Of a student in the class list.")] = "",
+    as_json: Json = False,
 ) -> None:
     """Run the zip here as Gradescope does, with its limits, and show what a student would see."""
     from llminfer.grading.class_terminal import show_trial
@@ -182,7 +197,9 @@ def test(
     archive = archive or _autograder(found, asked)
     if not archive.is_file():
         raise ValueError(f"there is no {archive}; `llminfer class gradescope build` writes it")
-    raise typer.Exit(show_trial(try_out(archive, submission, asked.gradescope, email), asked.gradescope))
+    trial = try_out(archive, submission, asked.gradescope, email)
+    show_trial(trial, asked.gradescope, as_json)
+    raise typer.Exit(1 if trial.problems else 0)
 
 
 def pack(
@@ -190,9 +207,10 @@ def pack(
     folder: Annotated[Path, typer.Option(help="Where your files are, and course.toml.")] = HERE,
     out: Annotated[Path | None, typer.Option(help="The zip; NAME.zip beside your files.")] = None,
     student: Annotated[str, typer.Option(help="Your id, so that a mix-up is seen.")] = "",
+    as_json: Json = False,
 ) -> None:
     """Check your files as the teacher's program will, and write the zip to hand in."""
-    from llminfer.grading.class_terminal import show_packed
+    from llminfer.grading.class_terminal import packed_ending, show_packed
     from llminfer.grading.judge import grade_many
     from llminfer.grading.pack import pack as pack_files
     from llminfer.grading.workplace import submission
@@ -202,7 +220,8 @@ def pack(
         own = {exercise: submission(exercise, folder, Path(scratch)) for exercise in asked.exercises}
         packed = pack_files(asked, own, out or folder / f"{asked.name}.zip", student)
         results = list(grade_many(own.items(), student=student))
-    raise typer.Exit(show_packed(packed, results))
+    show_packed(packed, results, as_json)
+    raise typer.Exit(packed_ending(results))
 
 
 def _run_folder(course, homework) -> Path:

@@ -1,8 +1,11 @@
 """What the class commands show on a terminal."""
 
+import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
@@ -49,11 +52,20 @@ def show_progress() -> Iterator[Callable[[int, int, str], None]]:
         yield tell
 
 
-def show_run(run: Run) -> int:
-    """The class in a table, and what needs the teacher.
+def show_json(value: object) -> None:
+    print(json.dumps(value, indent=2, default=str, ensure_ascii=False))
 
-    Returns the exit code: 1 where points fall and nothing was published, 2 where the grader itself failed.
-    """
+
+def run_ending(run: Run) -> int:
+    """The exit code: 1 where points fall and nothing was published, 2 where the grader itself failed."""
+    return 1 if not run.published else 2 if run.failed_judging else 0
+
+
+def show_run(run: Run, as_json: bool) -> None:
+    """The class in a table, and what needs the teacher."""
+    if as_json:
+        changes = [asdict(change) for change in run.changes]
+        return show_json({"folder": run.folder, "published": run.published, "changes": changes, "run": run.record})
     table = Table(box=None, pad_edge=False)
     for heading in ("student", "name", "points", "", "not full"):
         table.add_column(heading, justify="right" if heading == "points" else "left", overflow="fold")
@@ -76,16 +88,16 @@ def show_run(run: Run) -> int:
         show_changes(run.changes)
     if not run.published:
         print(f"{len(run.drops)} scores fall, and nothing was published: see {run.folder / 'changes.csv'}.")
-        print("If that is right, repeat the command with --accept-drops.")
-        return 1
+        return print("If that is right, repeat the command with --accept-drops.")
     print(f"grades.csv, canvas.csv, moodle.csv, items.csv and a page for each student: {run.folder}")
     if run.failed_judging:
         print("the grader itself failed somewhere: those rows say `check`. Run the command again; nobody lost points")
-        return 2
-    return 0
 
 
-def show_changes(changes: Iterable[Change]) -> None:
+def show_changes(changes: Iterable[Change], as_json: bool = False) -> None:
+    """Whose points differ, and why."""
+    if as_json:
+        return show_json([asdict(change) for change in changes])
     table = Table(box=None, pad_edge=False)
     for heading in ("student", "exercise", "before", "after", "why"):
         table.add_column(heading, justify="right" if heading in ("before", "after") else "left", overflow="fold")
@@ -95,24 +107,39 @@ def show_changes(changes: Iterable[Change]) -> None:
     console().print(table)
 
 
-def show_checks(checks: Iterable[Check]) -> None:
+def show_checks(checks: Sequence[Check], path: Path, as_json: bool) -> None:
     """What was proved of a hand-out, and what was not."""
+    if as_json:
+        return show_json({"path": path, "checks": [asdict(check) for check in checks]})
     for check in checks:
         mark = "[green]ok[/]" if check.holds else "[red]no[/]"
         detail = f" [dim]{escape(check.detail)}[/]" if check.detail else ""
         console().print(f"{mark}  {escape(check.statement)}{detail}")
+    proved = all(check.holds for check in checks)
+    print(path if proved else f"{path} must not be handed out; `release` writes nothing that is not proved")
 
 
-def show_explained(course: Course, homework: Homework) -> None:
+def show_explained(course: Course, homework: Homework, as_json: bool) -> None:
     """Every value that holds, and where it comes from."""
+    if as_json:
+        return show_json(
+            [dict(zip(("what", "value", "from"), row, strict=True)) for row in explained(course, homework)]
+        )
     table = Table(box=None, pad_edge=False, show_header=False)
     for what, value, origin in explained(course, homework):
         table.add_row(escape(what), escape(value), f"[dim]{escape(origin)}[/]")
     console().print(table)
 
 
-def show_packed(packed: Packed, results: Sequence[ExerciseResult]) -> int:
-    """What is in the zip and what it does here. Returns the exit code: 1 where something is missing or does not run."""
+def packed_ending(results: Sequence[ExerciseResult]) -> int:
+    """The exit code: 1 where something is missing or does not run."""
+    return int(any(result.status in NOT_THERE for result in results))
+
+
+def show_packed(packed: Packed, results: Sequence[ExerciseResult], as_json: bool) -> None:
+    """What is in the zip, and what it does here."""
+    if as_json:
+        return show_json({**asdict(packed), "results": [result.to_json() for result in results]})
     table = Table(box=None, pad_edge=False, show_header=False)
     for result in results:
         visible = [group for group in result.groups if group.visible]
@@ -123,14 +150,14 @@ def show_packed(packed: Packed, results: Sequence[ExerciseResult]) -> int:
     console().print(table)
     print(f"{packed.path} holds {len(packed.files)} of {len(results)} files, read back as your teacher will read them.")
     print(f"SHA-256 {packed.sha256}")
-    if any(result.status in NOT_THERE for result in results):
+    if packed_ending(results):
         print("Something is missing or does not run, as shown above: as it is, that earns nothing.")
-        return 1
-    return 0
 
 
-def show_trial(trial: Trial, settings: GradescopeSettings) -> int:
-    """What Gradescope would show. Returns the exit code: 1 where it would not take the results."""
+def show_trial(trial: Trial, settings: GradescopeSettings, as_json: bool) -> None:
+    """What Gradescope would show, and what it would stumble over."""
+    if as_json:
+        return show_json({**asdict(trial), "score": trial.score})
     table = Table(box=None, pad_edge=False)
     for heading in ("", "test", "points", "shown"):
         table.add_column(heading, justify="right" if heading == "points" else "left")
@@ -146,4 +173,3 @@ def show_trial(trial: Trial, settings: GradescopeSettings) -> int:
         console().print(f"[red]{escape(problem)}[/]")
     if trial.problems and trial.printed:
         console().print(escape(trial.printed[-2000:]), style="dim")
-    return 1 if trial.problems else 0

@@ -44,7 +44,8 @@ class Grade:
     @property
     def notes(self) -> tuple[str, ...]:
         """What lowered or changed the sum, in words for the student."""
-        late = f"{self.days_late} days late: {self.kept:.0%} of {self.earned:g} points kept"
+        days = f"{self.days_late} day{'' if self.days_late == 1 else 's'}"
+        late = f"{days} late: {self.kept:.0%} of {self.earned:g} points kept"
         return (*((late,) if self.days_late else ()), *self.decided)
 
 

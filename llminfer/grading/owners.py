@@ -113,7 +113,7 @@ def gradescope_owners(text: str) -> dict[str, Owner]:
             folder, within = line[:-1].strip("'\""), False
             people.setdefault(folder, [])
         elif re.match(r"  :\w+:", line):
-            within = line.rstrip() == "  :submitters:"
+            within = folder in people and line.rstrip() == "  :submitters:"
             if (match := re.match(r"  :created_at: *['\"]?", line)) and (time := _time(line[match.end() :])):
                 times.setdefault(folder, time)
         elif within and (match := re.fullmatch(r"  (- |  ):(\w+): ?(.*)", line)):
@@ -148,4 +148,7 @@ def _scalar(text: str) -> str:
 
 def _time(text: str) -> datetime | None:
     match = TIME.match(text)
-    return datetime.fromisoformat(f"{match[1]}T{match[2]}{match[3]}") if match else None
+    try:
+        return datetime.fromisoformat(f"{match[1]}T{match[2]}{match[3]}") if match else None
+    except ValueError:  # the 31st of February
+        return None

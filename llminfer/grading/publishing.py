@@ -6,7 +6,7 @@ from pathlib import Path
 
 from llminfer.grading.atomic_files import write_atomically
 from llminfer.grading.course import Course, Homework
-from llminfer.grading.diff import Change, differences
+from llminfer.grading.diff import Change, Record, differences
 from llminfer.grading.exports import UNDECIDED, Results, changes_csv, tables
 from llminfer.grading.grades import Grade, grade_of
 from llminfer.grading.intake import Intake
@@ -18,7 +18,10 @@ from llminfer.grading.student_pages import write_pages
 
 @dataclass(frozen=True)
 class Run:
-    """A graded homework. changes: against the run before. published: False where points fall and nobody agreed."""
+    """A graded homework. changes: against the run before. published: False where points fall and nobody agreed.
+
+    record: what `run.json` holds, or would hold.
+    """
 
     folder: Path
     grades: tuple[Grade, ...]
@@ -26,6 +29,7 @@ class Run:
     intake: Intake
     changes: tuple[Change, ...]
     published: bool
+    record: Record
 
     @property
     def drops(self) -> tuple[Change, ...]:
@@ -72,4 +76,4 @@ def publish(
             write_atomically(folder.path / name, text)
         write_pages(folder.students, course, homework, grades, by_student)
         write_atomically(folder.path / "run.json", as_text(record))  # last: whoever reads it finds the rest
-    return Run(folder.path, tuple(grades), by_student, intake, changes, published)
+    return Run(folder.path, tuple(grades), by_student, intake, changes, published, record)

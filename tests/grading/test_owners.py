@@ -2,6 +2,9 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from llminfer.grading.archives import Member
 from llminfer.grading.owners import gradescope_owners, owned
 
@@ -106,3 +109,14 @@ def test_a_gradescope_export_is_read_by_its_folders():
     assert first.member.path == ("top_p.py",)
     assert first.owner.people[0].keys[0] == "100"
     assert stranger.owner is None
+
+
+LINES = st.sampled_from(
+    [*METADATA.splitlines(), "  :created_at: 2027-02-31 00:00:00 Z", "  - :sid: '", '    :name: "\\u12"']
+)
+
+
+@given(st.lists(st.one_of(LINES, st.text(max_size=20)), max_size=20).map("\n".join))
+def test_any_text_is_read_as_metadata_without_an_exception(text):
+    for owner in gradescope_owners(text).values():
+        assert owner.people
