@@ -108,7 +108,7 @@ def gradescope_owners(text: str) -> dict[str, Owner]:
     people: dict[str, list[dict[str, str]]] = {}
     times: dict[str, datetime] = {}
     folder, within = "", False
-    for line in text.splitlines():
+    for line in text.replace("\r\n", "\n").split("\n"):  # splitlines would end lines at letters that may be in a value
         if re.fullmatch(r"\S+:", line):
             folder, within = line[:-1].strip("'\""), False
             people.setdefault(folder, [])
@@ -121,16 +121,13 @@ def gradescope_owners(text: str) -> dict[str, Owner]:
                 people[folder].append({})
             if people[folder]:
                 people[folder][-1][match[2]] = _scalar(match[3])
-    return {
-        folder: Owner(tuple(_person(each) for each in found), times.get(folder))
-        for folder, found in people.items()
-        if found
-    }
+    known = {folder: tuple(filter(None, map(_person, found))) for folder, found in people.items()}
+    return {folder: Owner(found, times.get(folder)) for folder, found in known.items() if found}
 
 
-def _person(fields: Mapping[str, str]) -> Person:
-    keys = [fields.get(key, "") for key in ("sid", "email", "name")]
-    return Person(tuple(key for key in keys if key), fields.get("name", ""))
+def _person(fields: Mapping[str, str]) -> Person | None:
+    keys = tuple(key for name in ("sid", "email", "name") if (key := fields.get(name)))
+    return Person(keys, fields.get("name", "")) if keys else None
 
 
 def _scalar(text: str) -> str:

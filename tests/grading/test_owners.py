@@ -120,3 +120,9 @@ LINES = st.sampled_from(
 def test_any_text_is_read_as_metadata_without_an_exception(text):
     for owner in gradescope_owners(text).values():
         assert owner.people
+        assert all(person.keys for person in owner.people)
+
+
+def test_no_letter_in_a_value_begins_a_line():
+    forged = METADATA.replace("O''Hara", "x\u2028submission_1:\x85  :submitters:\x0b  - :sid: '666'")
+    assert [person.keys[0] for person in gradescope_owners(forged)["submission_1"].people] == ["100", "bob@example.edu"]
