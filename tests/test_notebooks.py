@@ -1,5 +1,6 @@
 """Stored notebooks: what a reader sees before running anything is whole, from the present cells, and read by all."""
 
+import importlib
 import importlib.util
 import re
 from html.parser import HTMLParser
@@ -58,6 +59,13 @@ def notebook_id(path: Path) -> str:
 
 def test_there_is_a_notebook_for_each_chapter_text():
     assert {path.stem for path in (ROOT / "chapters").glob("*.md")} <= {path.stem for path in NOTEBOOKS}
+
+
+@pytest.mark.parametrize("path", [path for path in NOTEBOOKS if path.parent.name == "notebooks"], ids=notebook_id)
+def test_a_chapters_notebook_goes_through_all_its_sections_in_order(path):
+    package = importlib.import_module("llminfer." + path.stem.split("-", 1)[1].replace("-", "_"))
+    words = "\n".join(cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "markdown")
+    assert re.findall(r"^## (\d\.\d\.\d) ", words, re.MULTILINE) == [section.number for section in package.SECTIONS]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=notebook_id)
