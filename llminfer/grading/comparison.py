@@ -160,6 +160,8 @@ def _at(
 ) -> Mismatch:
     what = "wrong, some of them NaN or infinite" if status is Status.NONFINITE else "wrong"
     message = f"{wrong.sum()} of {wrong.size} elements {'is' if wrong.sum() == 1 else 'are'} {what}"
+    if wrong.size == 1:
+        message = "its only element is " + ("NaN or infinite" if status is Status.NONFINITE else "wrong")
     index = tuple(int(place) for place in worst)
     return Mismatch(status, message, got, expected, "", index, float(error), float(allowed), wrong)
 

@@ -18,8 +18,8 @@ from llminfer.grading.spec import Call, Case
 TRIES = 120
 CANDIDATES = 600
 """Cases looked at, with those that the reference refuses, for which the student is not asked."""
-SECONDS = 1.5
-"""A net under slow kernels; what the tries allow takes a NumPy exercise a tenth of it."""
+SECONDS = 5.0
+"""A net under slow programs; what the tries allow takes a NumPy exercise a twentieth of it."""
 ONE_BY_ONE = 12
 """Up to so many items are taken out, or made plain, one at a time."""
 

@@ -24,7 +24,7 @@ COMPILING_S = 60.0
 """More for a kernel where there is a GPU to compile it for; in the interpreter nothing is compiled."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Answer:
     """What came of a question. mismatch: None if it is right."""
 

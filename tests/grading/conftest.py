@@ -127,3 +127,13 @@ def centred(tmp_path_factory) -> Exercise:
     """Each row of x minus its mean, times `by`."""
     course = tmp_path_factory.mktemp("course")
     return write_exercise(course, "centred", SPEC.format(kind="function"), STARTER, SOLUTION, JUDGE)
+
+
+@pytest.fixture
+def new_exercise(tmp_path: Path):
+    """new_exercise(kind, name, starter, solution, judge) -> an exercise with the groups of `centred`."""
+
+    def made(kind: str, name: str, starter: str, solution: str, judge: str) -> Exercise:
+        return write_exercise(tmp_path, name, SPEC.format(kind=kind), starter, solution, judge)
+
+    return made
