@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import ml_dtypes  # noqa: F401  registers bfloat16 with NumPy
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
@@ -17,7 +18,8 @@ DTYPES: tuple[str, ...] = ("float64", "float32", "float16", "bfloat16")
 class KVCache:
     """Keys and values of up to `sequences` sequences of up to `capacity` tokens each; see `memory.Cache`.
 
-    dtype: what is stored, one of `DTYPES`; attention computes in the wider of that and the queries' dtype.
+    dtype: what is stored, one of `DTYPES`. A step's own tokens are rounded to it too, so that it does not matter how a
+        text is cut into steps; attention then computes in the queries' dtype.
     Takes sequences * capacity * bytes_per_token bytes on construction, however few tokens come (chapter 3.3 is about
     that waste). Raises ValueError for counts below 1 and for another dtype. A call that raises changes nothing.
     Book section 3.2.2.
@@ -45,7 +47,10 @@ class KVCache:
     ) -> "CachedView":
         """See `Cache.step`. Raises ValueError also when rows or slots run out."""
         check_step(sequences, lengths, parents)
-        self.view = CachedView(self, sequences, lengths, parents, self.rows.would_take(sequences, lengths))
+        rows = self.rows.would_take(sequences, lengths)
+        for store in self.layers:
+            store.begin()
+        self.view = CachedView(self, sequences, lengths, parents, rows)
         return self.view
 
     def length(self, sequence: int) -> int:
@@ -53,9 +58,10 @@ class KVCache:
         return self.rows.length(sequence)
 
     def free(self, sequence: int) -> None:
-        """See `Cache.free`. Drops an open view."""
-        self.view = None
-        self.rows.free(sequence)
+        """See `Cache.free`. Drops an open view, unless the id is unknown."""
+        if sequence in self.rows.of:
+            self.view = None
+            self.rows.free(sequence)
 
     def truncate(self, sequence: int, length: int) -> None:
         """Forget all but the first `length` tokens, as if the others had never been. Drops an open view.
@@ -133,6 +139,7 @@ class CachedView:
         outputs = []
         for place, (row, stored, span) in enumerate(zip(self.rows, self.stored, self.spans, strict=True)):
             keys, values, first = self.cache.layers[layer].extend(row, stored, k[span], v[span])
+            keys, values = (array.astype(q.dtype, copy=False) for array in (keys, values))
             visible = self._mask(place, first, spec.window)  # [T, S]
             outputs.append(attend_in_blocks(q[span], keys, values, spec, visible, sinks))
         return outputs[0] if len(outputs) == 1 else np.concatenate(outputs)  # [T, H, Ev]

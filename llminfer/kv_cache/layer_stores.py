@@ -4,7 +4,7 @@ A store knows rows, not sequences, and takes new tokens in two steps, as every c
 those that are stored without changing these, `keep` makes some of them stay.
 """
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -14,17 +14,25 @@ from llminfer.basics.config import AttentionSpec
 Stored = tuple[np.ndarray, np.ndarray, int]  # keys [S, K, Ek], values [S, K, Ev], position of the first
 
 
+@runtime_checkable
 class LayerStore(Protocol):
     """Keys and values of one layer, `length` tokens in each row; the caller remembers the lengths."""
 
     nbytes: int
+
+    def begin(self) -> None:
+        """A step begins: what an earlier one showed and nobody kept is forgotten."""
+        ...
 
     def extend(self, row: int, length: int, k: Float[Any, "T K Ek"], v: Float[Any, "T K Ev"]) -> Stored:
         """What the row's new tokens may see: stored keys and values, then theirs. Valid until the next call."""
         ...
 
     def keep(self, row: int, length: int, kept: Int[np.ndarray, "kept"]) -> None:
-        """Of the tokens that `extend` showed last for this row, those at these places stay, one behind the other."""
+        """Of the tokens that `extend` showed last for this row, those at these places stay, one behind the other.
+
+        Nothing happens where none were shown: a stage of a pipeline runs some of the layers.
+        """
         ...
 
     def can_truncate(self, row: int, length: int, to: int) -> bool:
@@ -49,6 +57,9 @@ class WholeStore:
         self.values = np.zeros((rows, spec.kv_heads, capacity, width), dtype)
         self.nbytes = self.keys.nbytes + self.values.nbytes
 
+    def begin(self) -> None:
+        """Nothing waits."""
+
     def extend(self, row: int, length: int, k: Float[Any, "T K Ek"], v: Float[Any, "T K Ev"]) -> Stored:
         """See `LayerStore.extend`. New tokens lie behind the row's end, where nobody looks until they are kept."""
         end = length + len(k)
@@ -64,7 +75,8 @@ class WholeStore:
         if np.array_equal(kept, np.arange(len(kept))):
             return
         for array in (self.keys, self.values):
-            array[row, :, length : length + len(kept)] = array[row, :, length + kept]
+            slots = array[row]  # [K, capacity, E]; one index at a time, as NumPy moves axes when an array and 3 mix
+            slots[:, length : length + len(kept)] = slots[:, length + kept]
 
     def can_truncate(self, row: int, length: int, to: int) -> bool:
         return True
@@ -91,6 +103,10 @@ class RingStore:
         self.oldest = [0] * rows  # position of the oldest token that the ring still holds
         self.waiting: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # row -> keys and values of new tokens
 
+    def begin(self) -> None:
+        """See `LayerStore.begin`."""
+        self.waiting.clear()
+
     def extend(self, row: int, length: int, k: Float[Any, "T K Ek"], v: Float[Any, "T K Ev"]) -> Stored:
         """See `LayerStore.extend`: the ring laid out straight, then the new tokens."""
         new = np.array(k, self.keys.dtype), np.array(v, self.values.dtype)  # as they will be stored
@@ -105,6 +121,8 @@ class RingStore:
 
     def keep(self, row: int, length: int, kept: Int[np.ndarray, "kept"]) -> None:
         """See `LayerStore.keep`. Of more tokens than the ring has slots only the latest are written."""
+        if row not in self.waiting:
+            return
         new = self.waiting.pop(row)
         latest = kept[-self.size :]
         end = length + len(kept)
@@ -114,8 +132,8 @@ class RingStore:
         self.oldest[row] = max(self.oldest[row] if length else 0, end - self.size)
 
     def can_truncate(self, row: int, length: int, to: int) -> bool:
-        """Only while the window before the row's new end is still in the ring."""
-        return self.oldest[row] <= max(to - self.spec.window + 1, 0)
+        """Only while the window before the row's new end is still in the ring; before an empty row there is none."""
+        return to == 0 or self.oldest[row] <= max(to - self.spec.window + 1, 0)
 
     def copy(self, row: int, into: int, length: int) -> None:
         for ring in (self.keys, self.values):
