@@ -89,9 +89,9 @@ class WholeStore:
 class RingStore:
     """The latest `window + max_rollback` tokens of each row; a token's slot is its position modulo the ring's size.
 
-    A token sees the window - 1 before it. The rest is what allows `truncate`: after r <= max_rollback tokens were taken
-    back, the window of the next one is still whole. New tokens wait beside the ring until they are kept, for they would
-    overwrite what must be there if they are not.
+    A token sees the window - 1 before it. The rest is what allows `truncate`: after max_rollback tokens (and one more,
+    as a window counts the token itself) were taken back, the window of the next one is still whole. New tokens wait
+    beside the ring until they are kept, for they would overwrite what must be there if they are not.
     """
 
     def __init__(self, spec: AttentionSpec, rows: int, max_rollback: int, dtype: str) -> None:

@@ -8,8 +8,8 @@ from llminfer.kv_cache.layer_stores import LayerStore, RingStore, WholeStore
 class SlidingWindowCache(KVCache):
     """As `KVCache`, but a layer with a window keeps its latest `window + max_rollback` tokens only, in a ring.
 
-    Gives what `KVCache` gives. `truncate` is exact as far back as max_rollback tokens from the longest the sequence has
-    been since it last started, or to wherever nothing has been forgotten yet; beyond that it raises ValueError.
+    Gives what `KVCache` gives. `truncate` is exact at least max_rollback tokens back from the longest the sequence has
+    been since it last was empty, and to nothing; where the ring no longer holds what is needed it raises ValueError.
     Layers without a window (Gemma 3 and gpt-oss mix both) keep everything. Raises ValueError for a model that has no
     window and for a negative max_rollback. Source: Beltagy et al. 2020; Mistral 7B, section 2. Book section 3.2.4.
     """
