@@ -29,10 +29,10 @@ def decode_step_cost(
     token comes behind them. chosen: the k experts of each token in each layer. A weight takes `weight_bits` bits, an
     element of a key or value `kv_bytes` bytes.
 
-    - FLOPs: a multiply and an add are two. Count all matrix products: queries, keys, values, gates, output, router,
-      experts, head (the embedding is looked up), and in attention, for each query head and each key that it sees, the
-      score and the weighted sum. The new token sees its own key, the rest of the latest `window`, and the first
-      `anchors`. Nothing else counts.
+    - FLOPs: a multiply and an add are two. Count all matrix products: queries, keys and values (in the first layer of
+      each pair), gates, output, router, experts, head (the embedding is looked up); and in attention, for each query
+      head and each key that it sees, the score and the weighted sum. The new token sees its own key, the rest of the
+      latest `window`, and the first `anchors`. Nothing else counts.
     - Bytes read: every weight that the step uses, once: matrices, norms (two a layer and the last), the experts that
       some token chose, the table as head, and beside it one row a token as embedding. And in every layer, for every
       sequence, the keys and values that the new token sees, but for its own, which are still on the chip.
