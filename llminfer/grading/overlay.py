@@ -149,11 +149,13 @@ def _place(original: Path, copy: Path, source: str | None) -> None:
     copy.parent.mkdir(parents=True, exist_ok=True)
     if source is not None:
         copy.write_text(source, encoding="utf-8")
-        return
-    try:
-        os.link(original, copy)  # models are large
-    except OSError:  # the cache is on another disk
-        shutil.copy2(original, copy)
+    elif original.suffix == ".py":
+        shutil.copyfile(original, copy)
+    else:
+        try:
+            os.link(original, copy)  # models are large
+        except OSError:  # the cache is on another disk
+            shutil.copyfile(original, copy)
 
 
 def _delete_unused(folder: Path) -> None:

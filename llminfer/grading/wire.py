@@ -22,7 +22,7 @@ DTYPES = (
 HEADER_LIMIT_BYTES = 4 << 20
 FRAME_LIMIT_BYTES = 64 << 20
 DEPTH_LIMIT = 32
-VALUE_LIMIT = 200_000
+VALUE_LIMIT = 100_000
 """Values in one frame; an empty list costs three bytes in a header, and twenty times as many in memory."""
 AXIS_LIMIT = 16
 

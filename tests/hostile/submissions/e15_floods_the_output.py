@@ -1,0 +1,6 @@
+"""E15: print without end."""
+
+
+def rmsnorm(x, gain):
+    while True:
+        print("x" * 100_000)
