@@ -76,3 +76,37 @@ def test_honest_program_is_worth_all_on_a_busy_machine(exercise, tmp_path):
     slowest_written = exercise.judge_side.honest[0]
     result = graded(exercise, written(exercise, slowest_written, tmp_path))
     assert result.failure is None and result.points == exercise.points
+
+
+FROM_THE_LIBRARY = {
+    "stable_softmax": """
+from llminfer.basics import softmax as stable_softmax
+""",
+    "rope_both": """
+from llminfer.basics import RopeSpec, rope, rope_frequencies
+
+def rope_both(x, positions, theta, interleaved):
+    return rope(x, positions, rope_frequencies(RopeSpec(theta=theta), x.shape[-1]), interleaved)
+""",
+    "generation_loop": """
+from types import SimpleNamespace
+
+import numpy as np
+
+from llminfer.basics.generation import generate
+
+def generation_loop(votes, prompt, max_tokens, context, eos_ids, min_tokens=0):
+    model = SimpleNamespace(config=SimpleNamespace(eos_ids=eos_ids, context=context, vocabulary=len(votes)))
+    model.hidden, model.head = lambda tokens, positions, view: votes[tokens], lambda hidden: hidden
+    return generate(model, prompt, max_tokens)
+""",
+}
+
+
+@pytest.mark.parametrize("name", FROM_THE_LIBRARY)
+def test_the_librarys_answer_is_not_there(name, tmp_path):
+    [exercise] = [exercise for exercise in EXERCISES if exercise.name == name]
+    file = tmp_path / exercise.file_name
+    file.write_text(FROM_THE_LIBRARY[name], encoding="utf-8")
+    result = graded(exercise, file)
+    assert result.points == 0 and result.status is Status.FORBIDDEN_IMPORT
