@@ -80,7 +80,10 @@ def test_honest_program_is_worth_all_on_a_busy_machine(exercise, tmp_path):
 
 FROM_THE_LIBRARY = {
     "stable_softmax": """
-from llminfer.basics import softmax as stable_softmax
+from llminfer.basics import softmax
+
+def stable_softmax(x):
+    return softmax(x)
 """,
     "rope_both": """
 from llminfer.basics import RopeSpec, rope, rope_frequencies
