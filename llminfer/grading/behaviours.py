@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from llminfer.grading.bounded_calls import TooManyLinesError, bounded
+from llminfer.grading.bounded_calls import TooManyStepsError, bounded
 from llminfer.grading.guarded_buffers import Guarded
 from llminfer.grading.results import Status
 from llminfer.grading.sessions import Reply
@@ -32,8 +32,8 @@ class Behaviour:
     overran: tuple[str, ...] = ()
 
 
-def behaviour_of(exercise: Exercise, program: Callable[..., Any], case: Case, lines: int | None = None) -> Behaviour:
-    """Run a program of ours on a copy of the case; `lines` of Python, and it counts as one that does not end.
+def behaviour_of(exercise: Exercise, program: Callable[..., Any], case: Case, steps: int | None = None) -> Behaviour:
+    """Run a program of ours on a copy of the case; after `steps` instructions it counts as one that does not end.
 
     For kind "number" it takes the drawn numbers as one argument; for "kernel" it returns its outputs by name.
     """
@@ -41,14 +41,14 @@ def behaviour_of(exercise: Exercise, program: Callable[..., Any], case: Case, li
     try:
         with np.errstate(all="ignore"):
             if exercise.kind == "number":
-                value = bounded(lines, program, arguments)
+                value = bounded(steps, program, arguments)
             elif exercise.kind == "class":
-                value = bounded(lines, _driven, program, arguments, case)
+                value = bounded(steps, _driven, program, arguments, case)
             else:
-                value = bounded(lines, program, **arguments)
+                value = bounded(steps, program, **arguments)
     except NotImplementedError:
         return Behaviour(Status.NOT_DONE)
-    except TooManyLinesError:
+    except TooManyStepsError:
         return Behaviour(Status.TIMEOUT)
     except Exception as problem:
         return Behaviour(Status.EXCEPTION, raised=type(problem).__name__)

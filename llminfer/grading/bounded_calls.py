@@ -7,28 +7,29 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-LINES = 200_000
-"""Lines of Python that such a call may run. Counted, not timed: a busy machine answers as a quiet one does."""
+STEPS = 1_000_000
+"""Instructions of Python that such a call may run. Counted, not timed: a busy machine answers as a quiet one does."""
 
 
-class TooManyLinesError(BaseException):
+class TooManyStepsError(BaseException):
     """The call would not end. No Exception, so that a program's own `except Exception` cannot hold it."""
 
 
-def bounded(lines: int | None, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
-    """`function(...)`, or TooManyLinesError after so many lines of Python; None: without an end.
+def bounded(steps: int | None, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
+    """`function(...)`, or TooManyStepsError after so many instructions; None: without an end.
 
-    Work inside NumPy is one line. Counting makes the others several times slower.
+    Work inside NumPy is one instruction. Counting makes the others several times slower.
     """
-    if lines is None:
+    if steps is None:
         return function(*arguments, **named)
-    left = lines
+    left = steps
 
     def count(frame: Any, event: str, argument: Any) -> Callable:
         nonlocal left
-        left -= event == "line"
+        frame.f_trace_opcodes = True  # `while True: pass` on one line never comes to a new line
+        left -= event == "opcode"
         if left < 0:
-            raise TooManyLinesError(f"more than {lines} lines")
+            raise TooManyStepsError(f"more than {steps} instructions")
         return count
 
     before = sys.gettrace()

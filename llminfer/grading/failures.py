@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from llminfer.grading.bounded_calls import LINES
+from llminfer.grading.bounded_calls import STEPS
 from llminfer.grading.causes import BY_STATUS, STATE, likely_cause
 from llminfer.grading.comparison import Mismatch, plain_scalar
 from llminfer.grading.literals import TooLongError, literal
@@ -88,7 +88,7 @@ def _smallest(exercise: Exercise, shown: Answer, sitting: Sitting) -> Answer:
         if not sitting.alive:
             return False
         try:
-            asked = question(exercise, shown.question.group, shown.question.number, case, LINES)
+            asked = question(exercise, shown.question.group, shown.question.number, case, STEPS)
         except Exception:  # the reference does not take this case, so it is none
             return None
         if asked.expected.status is not shown.question.expected.status or not _as_finite(asked, shown):

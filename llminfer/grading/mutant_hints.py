@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 from llminfer.grading.behaviours import Behaviour, behaviour_of
-from llminfer.grading.bounded_calls import LINES
+from llminfer.grading.bounded_calls import STEPS
 from llminfer.grading.results import Status
 from llminfer.grading.sittings import Answer
 from llminfer.grading.spec import Exercise, Mutant
@@ -40,7 +40,7 @@ def _alike(exercise: Exercise, mutant: Mutant, answers: Sequence[Answer]) -> boo
 
 
 def _does(exercise: Exercise, program: Callable[..., Any], answer: Answer) -> Behaviour:
-    found = behaviour_of(exercise, program, answer.question.case, LINES)
+    found = behaviour_of(exercise, program, answer.question.case, STEPS)
     if exercise.kind != "number" or found.status is not Status.OK:
         return found
     group = answer.question.group.name

@@ -50,16 +50,16 @@ def questions(
     return asked
 
 
-def question(exercise: Exercise, group: Group, number: int, case: Case, lines: int | None = None) -> Question:
+def question(exercise: Exercise, group: Group, number: int, case: Case, steps: int | None = None) -> Question:
     """One question. Raises RuntimeError if the reference does something that no task asks for."""
     began = perf_counter()
-    expected = behaviour_of(exercise, exercise.judge_side.reference, case, lines)
+    expected = behaviour_of(exercise, exercise.judge_side.reference, case, steps)
     seconds = perf_counter() - began
     refused = expected.status is Status.EXCEPTION and expected.raised in REFUSALS
     if expected.changed or (expected.status is not Status.OK and not refused):
         what = expected.raised or ("changed its input" if expected.changed else expected.status)
         raise RuntimeError(f"{exercise.id}, group {group.name!r}, case {number}: the reference ends with {what}")
-    return Question(group, number, case, expected, _widened(exercise, case, expected, lines), seconds)
+    return Question(group, number, case, expected, _widened(exercise, case, expected, steps), seconds)
 
 
 def drawn_numbers(exercise: Exercise, student: str) -> dict[str, Any]:
@@ -76,13 +76,13 @@ def _number_question(exercise: Exercise, group: Group, student: str) -> Question
     return Question(group, 1, Case(drawn, label=group.name), Behaviour(value=answers[group.name]), drawn_for=whose)
 
 
-def _widened(exercise: Exercise, case: Case, expected: Behaviour, lines: int | None) -> Any:
+def _widened(exercise: Exercise, case: Case, expected: Behaviour, steps: int | None) -> Any:
     """The reference's value on the same arguments in float64: how far that is away is its own rounding error."""
     side = exercise.judge_side
     narrow = [value for value in _arrays(case.arguments) if is_floating(value.dtype) and value.dtype != np.float64]
     if not narrow or side.accept or side.tolerance.relative == 0 or exercise.kind == "class":
         return None
-    wide = behaviour_of(exercise, side.reference, replace(case, arguments=_in_float64(case.arguments)), lines)
+    wide = behaviour_of(exercise, side.reference, replace(case, arguments=_in_float64(case.arguments)), steps)
     return wide.value if wide.status is Status.OK else None
 
 
