@@ -12,7 +12,7 @@ import pytest
 from llminfer.grading import system_calls
 from llminfer.grading.ladder import is_root
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits and filters are Linux's")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="limits and filters are Linux's")]
 needs_root = pytest.mark.skipif(not is_root(), reason="only root can become somebody else")
 NOTHING = {"limits": {}, "user": None, "reads_all": False, "files": None, "calls": None}
 HEADERS = {

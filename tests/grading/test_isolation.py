@@ -10,7 +10,7 @@ import pytest
 from llminfer.grading import isolation, ladder
 from llminfer.grading.isolation import Isolation, probe, strongest, tried
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the ladder is Linux's")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="the ladder is Linux's")]
 PROPERTIES = [field.name for field in fields(Isolation) if field.type is bool]
 
 

@@ -12,6 +12,7 @@ from llminfer.grading.sessions import Reply, Session, Task, checked_reply
 from llminfer.grading.spec import Call, Case, Limits
 from llminfer.grading.wire import FrameError
 
+pytestmark = pytest.mark.slow
 PLAIN = Isolation("rlimits", False, False, False, False)
 
 

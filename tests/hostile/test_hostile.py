@@ -28,6 +28,7 @@ from llminfer.grading.overlay import PACKAGE, overlay
 from llminfer.grading.results import ExerciseResult
 from llminfer.grading.spec import Exercise, load_exercise
 
+pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent
 SECRET = "class-secret-5ec2e7"
 TOKENS = (SECRET, "judge-side-token-c0ffee", "31337.06")  # the judge's secret, its source, its hidden inputs
