@@ -4,7 +4,6 @@ import io
 import zipfile
 from collections.abc import Mapping
 
-LONG_AGO = (1980, 1, 1, 0, 0, 0)
 READABLE, EXECUTABLE = 0o644, 0o755
 
 
@@ -13,7 +12,7 @@ def zipped(files: Mapping[str, bytes | str], executable: tuple[str, ...] = ()) -
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         for name in sorted(files):
-            info = zipfile.ZipInfo(name, LONG_AGO)
+            info = zipfile.ZipInfo(name)  # dated 1980, by default
             info.compress_type = zipfile.ZIP_DEFLATED
             info.create_system = 3  # Unix, where the mode means something; else it would depend on the machine
             info.external_attr = (EXECUTABLE if name in executable else READABLE) << 16

@@ -1,8 +1,8 @@
 """The autograder for Gradescope: what is in the zip, what it writes, and a submission from upload to points."""
 
 import json
-import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -292,11 +292,13 @@ def test_a_trial_stops_what_takes_too_long():
     assert time.monotonic() - began < 30
 
 
-def test_a_trial_runs_on_its_share_of_a_processor():
-    program = "import time\nend = time.process_time() + 0.5\nwhile time.process_time() < end: pass"
-    began = os.times()
-    _, stopped = hold(program, GradescopeSettings(cpus=0.25))
-    ended = os.times()
+@pytest.mark.parametrize(("cpus", "pauses"), [(0.25, True), (1.0, False), (2.0, False)])
+def test_a_trial_pauses_what_has_only_a_share_of_a_processor(monkeypatch, cpus, pauses):
+    sent, send = [], gradescope_trial._signal
+    monkeypatch.setattr(gradescope_trial, "_signal", lambda pids, which: (sent.append(which), send(pids, which)))
+    _, stopped = hold("import time; time.sleep(0.8)", GradescopeSettings(cpus=cpus))
     assert stopped == ()
-    spent = ended.children_user - began.children_user + ended.children_system - began.children_system
-    assert ended.elapsed - began.elapsed > 2 * spent  # a quarter of the time, and the start counts as well
+    assert len(sent) >= 4 if pauses else not sent
+    assert set(sent[::2]) <= {signal.SIGSTOP}
+    assert set(sent[1::2]) <= {signal.SIGCONT}
+    assert len(sent) % 2 == 0
