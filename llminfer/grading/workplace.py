@@ -95,6 +95,5 @@ def _near(asked: str, every: Sequence[Exercise]) -> str:
     close = difflib.get_close_matches(asked, names, n=1)
     if close:
         return f"; did you mean {close[0]}?"
-    return (
-        f"; chapters: {', '.join(dict.fromkeys(exercise.chapter for exercise in every))}; see `llminfer exercises list`"
-    )
+    chapters = ", ".join(dict.fromkeys(exercise.chapter for exercise in every))
+    return f"; there are chapters {chapters}, and `llminfer exercises list` names the exercises"
