@@ -86,12 +86,16 @@ def _driven(program: Callable[..., Any], arguments: dict[str, Any], case: Case) 
     made, steps = program(**arguments), []
     for call in copy.deepcopy(case.calls):
         try:
-            steps.append(("returned", getattr(made, call.method)(**call.arguments)))
+            returned = getattr(made, call.method)(**call.arguments)
         except NotImplementedError:
             raise
         except Exception as problem:
             steps.append(("raised", type(problem).__name__))
-    return copy.deepcopy(steps)  # what was returned may be the object's own list, which later calls change
+        else:
+            steps.append(
+                ("returned", copy.deepcopy(returned))
+            )  # it may be the object's own list, which later calls change
+    return steps
 
 
 def _changed(before: Mapping[str, Any], after: Mapping[str, Any], outputs: tuple[str, ...] = ()) -> tuple[str, ...]:

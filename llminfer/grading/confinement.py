@@ -47,9 +47,8 @@ def limit(limits: Mapping[str, int | None]) -> None:
     chosen = dict(limits)
     memory_mib = chosen.pop("memory_mib", None)
     if memory_mib is not None and sys.platform == "linux":
-        chosen["RLIMIT_AS"] = (
-            _mapped_bytes() + memory_mib * MIB
-        )  # NumPy alone maps hundreds of MiB that it never touches
+        # On top of what is mapped: NumPy alone maps hundreds of MiB that it never touches.
+        chosen["RLIMIT_AS"] = _mapped_bytes() + memory_mib * MIB
     for name, value in chosen.items():
         if value is not None and hasattr(resource, name):
             with contextlib.suppress(*(() if sys.platform == "linux" else (OSError, ValueError))):  # macOS refuses some

@@ -87,7 +87,7 @@ def tried(level: str) -> Isolation | None:
     if sys.platform != "linux":  # nothing here holds a worker back, so there is nothing to try
         return Isolation(level, False, False, False, not_root=not is_root())
     with _targets() as (files, tcp, udp):
-        launch = Launch(level, b"")
+        launch = Launch(level, b"", processes=True)  # what is only refused has not been shown to be contained
         attempts = {"files": files, "tcp_port": tcp.getsockname()[1], "udp_port": udp.getsockname()[1]}
         try:
             if _asked(launch, {**launch.start, "entry": ""})["status"] != "ok":

@@ -23,7 +23,8 @@ class Launch:
     """A worker that has been started. `start` is the request that makes it confine itself, yet to be sent.
 
     source: the submission, which is written where the worker can read it and the student's own file cannot be reached.
-    kernel: torch and Triton are imported before the limits are taken.
+    kernel: torch and Triton are imported before the limits are taken. processes: it may start some; a kernel that is
+    compiled for a GPU always may.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class Launch:
         stubs: Sequence[str] = (),
         limits: Limits = USUAL,
         kernel: bool = False,
+        processes: bool = False,
     ) -> None:
         library = overlay(stubs)
         self._folder = Path(tempfile.mkdtemp(prefix="llminfer-")).resolve()
@@ -46,7 +48,7 @@ class Launch:
         file.chmod(0o644)
         gpu = kernel and bool(graphics_devices())
         view = worker_view(library, home, work, gpu)
-        orders = ladder.orders(level, view, processes=gpu)
+        orders = ladder.orders(level, view, processes or gpu)
         if orders["user"] is not None:
             os.chown(work, orders["user"], orders["user"])
         # On a GPU the driver maps far more than it uses; what counts there is what can be written.

@@ -8,6 +8,8 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
+from llminfer.grading.wire import decode, encode
+
 STUB_MESSAGE = "this is your exercise"
 """What a stub of the overlay says: a student who meets it called the library's answer instead of writing one."""
 ABSENT = ("llminfer.grading", "solutions")
@@ -71,7 +73,7 @@ class Submission:
             elif step.status != "ok":
                 return step
             else:
-                steps.append(("returned", step.value))
+                steps.append(("returned", _as_it_is_now(step.value)))
         told.value = steps
         return told
 
@@ -115,6 +117,14 @@ class Submission:
             return "".join(traceback.format_list(own))[-TRACEBACK_LIMIT:]
         except BaseException:  # the exception's own methods are a student's code too
             return ""
+
+
+def _as_it_is_now(value: Any) -> Any:
+    """A copy, because what was returned may be the object's own list, which later calls change."""
+    try:
+        return decode(encode(value))
+    except (TypeError, ValueError):
+        return value  # the reply will be refused for it
 
 
 def _words(problem: BaseException) -> str:

@@ -24,6 +24,7 @@ def split(descriptors: list[int]) -> None:
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     child = os.fork()
     if child == 0:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         return
     for descriptor in descriptors:
         os.close(descriptor)

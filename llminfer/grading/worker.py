@@ -57,15 +57,15 @@ def take_pipes() -> tuple[BufferedReader, BufferedWriter]:
 def start(request: dict[str, Any], pipes: list[int]) -> tuple[Outcome, Submission]:
     """Shut the door behind us, before anything of the student's is read."""
     orders = request["orders"]
-    if request["kernel"]:
-        import llminfer.grading.kernel_calls_torch  # noqa: F401  (before the limits: torch maps gigabytes)
     with contextlib.suppress(ValueError):
         sys.path.remove(request["checkout"])
-    if orders["supervised"]:
-        split(pipes)
     try:
+        if request["kernel"]:
+            import llminfer.grading.kernel_calls_torch  # noqa: F401  (before the limits: torch maps gigabytes)
+        if orders["supervised"]:
+            split(pipes)
         confine(orders)
-    except OSError as problem:
+    except (ImportError, OSError) as problem:
         return Outcome("grader_error", error=str(problem)), None
     return Outcome(), Submission(Path(request["file"]), request["entry"])
 

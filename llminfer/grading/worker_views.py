@@ -15,21 +15,13 @@ from llminfer.grading.spec import course_folder
 _OF_A_PREFIX = ("bin", "lib", "lib64", "include", "pyvenv.cfg")
 """Not all of it: an environment may have been made in the folder where the course lies."""
 _OF_THE_SYSTEM = (
-    *(
-        "/usr/lib",
-        "/usr/lib64",
-        "/usr/local/lib",
-        "/lib",
-        "/lib64",
-        "/usr/bin",
-        "/bin",
-        "/usr/share/zoneinfo",
-        "/nix/store",
-    ),
-    *("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime"),
+    *("/usr/bin", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/bin", "/lib", "/lib64", "/nix/store"),
+    *("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives"),
+    *("/etc/localtime", "/usr/share/zoneinfo"),
 )
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
-_FOR_A_GPU = ("/usr/include", "/usr/local/cuda", "/opt/rocm", "/sys", "/proc", "/etc/passwd")
+_FOR_A_GPU = ("/usr/include", "/usr/local/cuda", "/opt/rocm", "/sys", "/etc/passwd")
+_OF_PROC_FOR_A_GPU = ("/proc/self", "/proc/driver", "/proc/devices", "/proc/modules", "/proc/cpuinfo", "/proc/meminfo")
 
 
 @dataclass(frozen=True)
@@ -58,8 +50,10 @@ class WorkerView:
     def landlock_rules(self) -> list[tuple[str, int]]:
         """Landlock only allows: around what is hidden, everything else is allowed one by one."""
         rules = [rule for path in self.readable for rule in self._allowed(path.resolve())]
-        devices = [(str(path), landlock.WRITE) for path in self.devices]
-        return [*rules, *devices, (str(self.work), landlock.WRITE)]
+        if set(map(str, self.devices)) - set(_DEVICES):
+            rules += [(path, landlock.READ) for path in _OF_PROC_FOR_A_GPU]
+        written = [(str(path), landlock.WRITE) for path in (*self.devices, self.work)]
+        return rules + written
 
     def _allowed(self, path: Path) -> Iterator[tuple[str, int]]:
         if path in self.hidden:

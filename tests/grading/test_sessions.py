@@ -56,6 +56,19 @@ class f:
     assert 'File "f.py", line 7, in add' in reply.traceback
 
 
+def test_what_a_call_returned_is_kept_as_it_was_then(ask):
+    source = """
+class f:
+    def __init__(self):
+        self.all = []
+    def add(self, k):
+        self.all.append(k)
+        return self.all
+"""
+    _, reply = ask(source, {}, kind="class", calls=(Call("add", {"k": 2}), Call("add", {"k": 5})))
+    assert reply.value == [("returned", [2]), ("returned", [2, 5])]
+
+
 ENDINGS = {
     "raise KeyError('x')": (Status.EXCEPTION, "KeyError: 'x'", True),
     "raise NotImplementedError('your turn')": (Status.NOT_DONE, "NotImplementedError: your turn", True),

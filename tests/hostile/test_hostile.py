@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from llminfer.grading import report, sessions
+from llminfer.grading import ladder, report, sessions
 from llminfer.grading.isolation import Isolation, probe
 from llminfer.grading.judge import grade
 from llminfer.grading.overlay import PACKAGE, overlay
@@ -88,6 +88,7 @@ ATTACKS = [
     attack("e14_grows_a_list", "memory"),
     attack("e14_shares_memory", "memory"),
     attack("e14_catches_the_refusal", "wrong"),
+    attack("e14_starts_processes", "wrong", needs="processes_contained"),
     attack("e15_floods_the_output", "output_limit"),
     attack("e15_returns_too_much", "bad_reply"),
     attack("e15_returns_too_many", "bad_reply"),
@@ -270,6 +271,20 @@ def test_an_attack_earns_nothing_and_harms_nobody(ground, isolation, attack):
     assert (result.points, str(result.status)) in [(0, status) for status in attack.statuses], told
     assert ground.harm() == []
     assert leaks(result) == []
+
+
+@pytest.mark.parametrize("isolation", LEVELS, ids=lambda isolation: isolation.level)
+@pytest.mark.parametrize(
+    "name", ["e13_leaves_a_daemon", "e13_forks_without_end", "e14_starts_processes", "combined_daemon_flood_and_loop"]
+)
+def test_processes_end_with_the_worker_where_they_may_be_started(ground, isolation, name, monkeypatch):
+    """As kernels for a GPU may, which else are refused every process before there is anything to contain."""
+    orders = ladder.orders
+    monkeypatch.setattr(ladder, "orders", lambda level, view, processes: orders(level, view, True))
+    result = graded(ground, isolation, name, 1.0)
+    assert (result.points, ground.harm()) == (0, [])
+    if name == "e13_leaves_a_daemon":
+        assert "Operation not permitted" not in result.failure.printed  # or else nothing was tried
 
 
 def test_every_submission_has_a_row_and_every_row_of_the_table_a_submission():
