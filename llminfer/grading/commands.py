@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -58,19 +59,25 @@ def exit_code(results: Sequence["ExerciseResult"]) -> int:
 
 def _graded(meant: Sequence["Exercise"], here: Path, as_json: bool, **options: object) -> list["ExerciseResult"]:
     """Grade, with a line on the terminal that says how far it is, and show the results."""
-    from llminfer.grading import workplace
-    from llminfer.grading.judge import grade_many
-    from llminfer.grading.terminal import show
+    from llminfer.grading.isolation import strongest
 
     done: list[str] = []
-    with TemporaryDirectory() as scratch, Console(stderr=True, highlight=False).status("grading") as status:
+    with (
+        TemporaryDirectory() as scratch,
+        Console(stderr=True, highlight=False).status("grading") as status,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        found = pool.submit(strongest)  # which waits for a worker while the judge is imported
+        from llminfer.grading import workplace
+        from llminfer.grading.judge import grade_many
+        from llminfer.grading.terminal import show
 
         def tell(result: "ExerciseResult") -> None:
             done.append(result.exercise)
             status.update(f"grading: {len(done)} of {len(meant)}, {result.exercise}")
 
         jobs = [(exercise, workplace.submission(exercise, here, Path(scratch))) for exercise in meant]
-        results = list(grade_many(jobs, tell, **options))
+        results = list(grade_many(jobs, tell, isolation=found.result(), **options))
     if as_json:
         print(json.dumps([result.to_json() for result in results], indent=2))
     else:

@@ -49,9 +49,9 @@ def failure(exercise: Exercise, answers: Sequence[Answer], shown: Answer, sittin
     """The failure behind `shown`, one of the visible `answers`; `sitting` is asked smaller cases."""
     hint = matching_hint(exercise, answers, shown)
     smallest = _smallest(exercise, shown, sitting)
-    stateful = exercise.kind != "kernel" and shown.mismatch.status in SHRUNK and not _fails_alone(smallest, sitting)
+    stateful = not hint and _depends_on_what_was_before(exercise, smallest, sitting)
     if stateful:
-        smallest, hint = shown, hint or STATE
+        smallest, hint = shown, STATE
     mismatch, reply, asked = smallest.mismatch, smallest.reply, smallest.question
     number = asked.drawn_for if exercise.kind == "number" else f"case {asked.number}"
     told = Failure(
@@ -108,9 +108,11 @@ def _cause(answer: Answer) -> str:
     return likely_cause(answer.mismatch, answer.question.case.arguments, answer.behaviour.raised)
 
 
-def _fails_alone(smallest: Answer, sitting: Sitting) -> bool:
-    """Whether the case goes wrong in a fresh worker too, as it will for a student who pastes it into a prompt."""
-    return sitting.load().status is not Status.OK or sitting.ask(smallest.question).mismatch is not None
+def _depends_on_what_was_before(exercise: Exercise, smallest: Answer, sitting: Sitting) -> bool:
+    """Whether a fresh worker answers rightly, as a prompt will into which a student pastes the case."""
+    if exercise.kind == "kernel" or smallest.mismatch.status not in SHRUNK:
+        return False
+    return sitting.load().status is Status.OK and sitting.ask(smallest.question).mismatch is None
 
 
 def _lines(exercise: Exercise, answers: Sequence[Answer], asked: Question, stateful: bool, seed: int) -> str:

@@ -72,13 +72,15 @@ def grade(
 def grade_many(
     jobs: Iterable[tuple[Exercise, Path | None]],
     tell: Callable[[ExerciseResult], None] = lambda result: None,
+    *,
+    isolation: Isolation | None = None,
     **options: object,
 ) -> Iterator[ExerciseResult]:
     """`grade` for several, two at a time; results in the order of the jobs, and `tell` as each one ends."""
-    strongest()  # found out once, before two threads ask at the same time
+    isolation = isolation or strongest()  # found out once, before two threads ask at the same time
 
     def judged(job: tuple[Exercise, Path | None]) -> ExerciseResult:
-        result = grade(*job, **options)
+        result = grade(*job, isolation=isolation, **options)
         tell(result)
         return result
 
