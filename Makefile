@@ -29,7 +29,7 @@ book: setup ## run every notebook on this machine, then build the site
 	@echo "The book is ready. Open _build/html/index.html"
 
 test: setup ## all tests
-	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 --dist loadfile
+	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 quick: setup ## the fast test lane
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow"

@@ -53,14 +53,15 @@ def failure(exercise: Exercise, answers: Sequence[Answer], shown: Answer, sittin
     if stateful:
         smallest, hint = shown, STATE
     mismatch, reply, asked = smallest.mismatch, smallest.reply, smallest.question
+    values_right = mismatch.status is Status.MUTATED_INPUT or bool(smallest.behaviour.overran)
     number = asked.drawn_for if exercise.kind == "number" else f"case {asked.number}"
     told = Failure(
         group=asked.group.name,
         status=mismatch.status,
-        message=": ".join(part for part in (mismatch.where, mismatch.message) if part),
+        message=": ".join(part for part in (_place(exercise, mismatch), mismatch.message) if part),
         label=number if exercise.kind == "number" or not asked.case.label else f"{number}: {asked.case.label}",
         reproduction=_lines(exercise, answers, asked, stateful, seed),
-        got=_shown(mismatch.got) if smallest.behaviour.status is Status.OK else "",
+        got="" if smallest.behaviour.status is not Status.OK or values_right else _shown(mismatch.got),
         cause=hint,
         section=exercise.section,
         shrunk=smallest is not shown,
@@ -68,13 +69,20 @@ def failure(exercise: Exercise, answers: Sequence[Answer], shown: Answer, sittin
         traceback=reply.traceback if mismatch.status is Status.EXCEPTION else "",
         printed=reply.printed,
     )
-    if mismatch.status is Status.EXCEPTION and reply.error:
+    if mismatch.status in (Status.EXCEPTION, Status.BAD_REPLY) and reply.error:
         told = replace(told, message=f"{mismatch.where}: {reply.error}" if mismatch.where else reply.error)
     if exercise.kind == "number":
         return told  # where the number itself is asked for, what is expected stays unsaid
     if not hint:
         told = replace(told, cause=_cause(shown) or _cause(smallest))  # a small case shows less of a relation
-    return _with_values(told, mismatch)
+    return told if values_right else _with_values(told, mismatch)
+
+
+def _place(exercise: Exercise, mismatch: Mismatch) -> str:
+    """Where in the answer; an output of a kernel by its name."""
+    if exercise.kind == "kernel" and mismatch.where:
+        return next(name for name in exercise.judge_side.outputs if mismatch.where.startswith(f"[{name!r}]"))
+    return mismatch.where
 
 
 def _smallest(exercise: Exercise, shown: Answer, sitting: Sitting) -> Answer:

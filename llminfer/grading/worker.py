@@ -77,7 +77,7 @@ def answer(submission: Submission, request: dict[str, Any]) -> Outcome:
     if request["kind"] == "kernel":
         from llminfer.grading.kernel_calls_torch import with_tensors
 
-        return with_tensors(submission.call, request["arguments"], request["outputs"])
+        return with_tensors(submission, request["arguments"], request["outputs"])
     return submission.call(request["arguments"])
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from llminfer.basics import decode, decode_ceiling, device, max_batch, prefill, preset, step_cost, step_time
 from llminfer.core.plots import alt_text, data_table, save_svg
+from llminfer.grading.judge import grade
 from llminfer.grading.spec import Case, all_exercises
 
 BY_NAME = {exercise.name: exercise for exercise in all_exercises("3.1")}
@@ -138,3 +139,21 @@ def test_no_measurement_is_refused(nothing):
 )
 def test_a_conclusion_that_does_not_follow_is_refused(change, complaint):
     assert complaint in judged("conclusion", MEASURED | CONCLUDED | change)
+
+
+@pytest.mark.slow
+def test_a_kernel_exercise_is_not_done_by_torch_alone(tmp_path):
+    pytest.importorskip("torch")
+    exercise = BY_NAME["rmsnorm_kernel"]
+    torch_alone = (
+        "    wide = x.float()\n"
+        "    mean_square = (wide * wide).mean(-1, keepdim=True)\n"
+        "    out.copy_(wide / torch.sqrt(mean_square + eps) * (1 + gain.float()))\n"
+    )
+    before, launch = exercise.solution.read_text(encoding="utf-8").split('    """Write the normed heads')
+    assert "head_norm[(" in launch
+    submission = tmp_path / exercise.file_name
+    submission.write_text(before + torch_alone, encoding="utf-8")
+    found = grade(exercise, submission, secret=b"secret")
+    assert (found.status, found.points) == ("bad_reply", 0)
+    assert "started no @triton.jit function of its own" in found.failure.message
