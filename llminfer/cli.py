@@ -175,6 +175,36 @@ def generate(
         )
 
 
+@app.command()
+def kv(
+    model: Annotated[
+        str | None, typer.Argument(help="A preset, a GGUF file, a config.json or its folder; nothing: twenty models.")
+    ] = None,
+    context: Annotated[int, typer.Option(help="Tokens that a sequence may reach.")] = 8192,
+    batch: Annotated[int, typer.Option(help="How many sequences.")] = 1,
+    device: Annotated[str, typer.Option(help="Such as h100-sxm, rtx-4090 or mi300x.")] = "h100-sxm",
+    dtype: Annotated[str, typer.Option(help="Of the cache: bfloat16, fp8, int8, int4, int2 ...")] = "bfloat16",
+    weights: Annotated[str | None, typer.Option(help="Type of the weights; nothing: as the model says.")] = None,
+    devices: Annotated[int, typer.Option(help="How many devices share heads and weights.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """How large a model's KV cache is, and how many sequences fit on a device."""
+    from llminfer.kv_cache.size_reports import models_report, size_report
+
+    if model is None:
+        return _show(models_report(context, _type_or_bytes(dtype)), as_json)
+    held = weights and _type_or_bytes(weights)
+    _show(size_report(model, context, batch, device, _type_or_bytes(dtype), held, devices), as_json)
+
+
+def _type_or_bytes(text: str) -> str | float:
+    """The name of an element type, or the number of bytes an element takes."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 Which = Annotated[str | None, typer.Argument(help="A chapter (3.1, basics) or a pair (basics.rmsnorm); nothing: all.")]
 
 
