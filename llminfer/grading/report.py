@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from html import escape
 
-from llminfer.grading.explanations import WORDS, cases, headline, parts, plain, verdict
+from llminfer.grading.explanations import WORDS, Part, cases, headline, parts, plain, verdict
 from llminfer.grading.results import ExerciseResult, GroupResult, Status
 
 STYLE = """
@@ -23,6 +23,8 @@ h3 { font-size: 1rem; margin: 1.2rem 0 .2rem; }
 table { border-collapse: collapse; } td, th { padding: .2rem .9rem .2rem 0; text-align: left; vertical-align: top; }
 th { font-weight: 600; } td.number { text-align: right; white-space: nowrap; }
 pre { background: var(--soft); padding: .6rem .8rem; overflow-x: auto; font-size: .85rem; line-height: 1.35; }
+.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(16rem, 1fr)); gap: 0 1.5rem; }
+td.name { white-space: nowrap; }
 .good { color: var(--good); } .bad { color: var(--bad); font-weight: 600; } .about { opacity: .75; }
 footer { margin-top: 3rem; font-size: .85rem; opacity: .75; }
 """
@@ -43,8 +45,10 @@ def markdown(results: Sequence[ExerciseResult], heading: str = "", lines: Sequen
         if result.failure:
             page.append(_escaped(": ".join(w for w in (headline(result.failure), result.failure.message) if w)))
             for part in parts(result.failure):
-                page.append(f"**{part.title}**")
-                page.append(_fenced(part.text) if part.verbatim else _escaped(part.text))
+                if part.verbatim:
+                    page += [f"**{part.title}**", _fenced(part.text)]
+                else:
+                    page.append(f"**{part.title}:** {_escaped(part.text)}")
     page.append("---")
     page.append("  \n".join(map(_escaped, _colophon(results))))
     return "\n\n".join(page) + "\n"
@@ -113,7 +117,7 @@ def _section(result: ExerciseResult, place: int) -> list[str]:
     for group in result.groups:
         _, name, right, points, note = (escape(plain(cell)) for cell in _row(group))
         rows.append(
-            f'<tr><td>{_word(group.status)}</td><td>{name}</td><td class="number">{right}</td>'
+            f'<tr><td>{_word(group.status)}</td><td class="name">{name}</td><td class="number">{right}</td>'
             f'<td class="number">{points}</td><td class="about">{note}</td></tr>'
         )
     heads = "<tr><th></th><th>group</th><th>right</th><th>points</th><th></th></tr>"
@@ -121,10 +125,22 @@ def _section(result: ExerciseResult, place: int) -> list[str]:
     if failure := result.failure:
         words = f"<strong>{escape(headline(failure))}</strong><br>" if headline(failure) else ""
         body.append(f"<p>{words}{escape(plain(failure.message))}</p>")
-        for part in parts(failure):
-            text = escape(part.text)
-            body.append(f"<h3>{part.title}</h3>\n" + (f"<pre>{text}</pre>" if part.verbatim else f"<p>{text}</p>"))
+        body += _told(parts(failure))
     return body
+
+
+def _told(told: Sequence[Part]) -> list[str]:
+    """The parts of an explanation; what was expected stands beside what came."""
+    pieces = []
+    for part in told:
+        text = escape(part.text)
+        if not part.verbatim:
+            pieces.append(f"<p><strong>{part.title}:</strong> {text}</p>")
+        elif part.title == "Got" and pieces and "<h3>Expected" in pieces[-1]:
+            pieces[-1] = f'<div class="pair">{pieces[-1]}<div><h3>Got</h3><pre>{text}</pre></div></div>'
+        else:
+            pieces.append(f"<div><h3>{part.title}</h3><pre>{text}</pre></div>")
+    return pieces
 
 
 def _word(status: Status) -> str:

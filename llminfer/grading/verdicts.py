@@ -32,7 +32,8 @@ def verdict(exercise: Exercise, asked: Question, found: Behaviour) -> Mismatch |
     if found.status is not Status.OK:
         return Mismatch(found.status, ENDINGS.get(found.status, str(found.status)), found.value, expected.value)
     if found.overran:
-        return Mismatch(Status.WRONG, f"it wrote outside of {found.overran[0]}", found.value, expected.value)
+        words = f"it wrote outside of {found.overran[0]}: look at the mask of each store"
+        return Mismatch(Status.WRONG, words, found.value, expected.value)
     if exercise.judge_side.accept:
         differing = _accepted(exercise, asked.case, found.value, expected.value)
     elif exercise.kind == "class":
@@ -51,7 +52,7 @@ def same_behaviour(exercise: Exercise, case: Case, found: Behaviour, other: Beha
         return False
     if found.status is not Status.OK:
         return True
-    if exercise.kind not in ("kernel", "number") and found.changed != other.changed:
+    if found.changed != other.changed or found.overran != other.overran:
         return False
     if exercise.judge_side.accept and is_law:
         return _accepted(exercise, case, found.value, other.value) is None
