@@ -303,3 +303,67 @@ def judges(school: Class) -> list[str]:
         if str(school.log).encode() in words and str(os.getpid()) != path.parent.name:
             found.append(path.parent.name)
     return found
+
+
+REAL = """
+import sys
+from pathlib import Path
+from llminfer.grading.classroom import grade_class, strong_isolation
+from llminfer.grading.course_file import load_course
+
+folder = Path(sys.argv[1])
+course = load_course(folder)
+grade_class(course, course.find(None), folder / "in", folder / "run", strong_isolation(True), jobs=2)
+"""
+
+
+def descendants(top: int) -> set[int]:
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+        except (OSError, ValueError):
+            continue
+    found = {top}
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {top}
+
+
+def begun_workers(top: int) -> set[int]:
+    """Below the judges; the run itself has tried workers before, to see what holds them."""
+    return {
+        pid for judge in running(descendants(top), "judge_process") for pid in running(descendants(judge), "worker")
+    }
+
+
+def running(pids: set[int], module: str) -> set[int]:
+    found = set()
+    for pid in pids:
+        try:
+            if f"llminfer.grading.{module}".encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
+                found.add(pid)
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are found in /proc")
+def test_no_program_of_a_student_outlives_a_run_that_was_killed(school):
+    loop = "def stable_softmax(x):\n    while True:\n        pass\n"
+    for student in ("ada", "bob"):
+        school.hand_in(student, loop, "")
+    process = subprocess.Popen([sys.executable, "-c", REAL, str(school.folder)], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while len(begun_workers(process.pid)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(1)
+    left = descendants(process.pid)
+    assert len(begun_workers(process.pid)) >= 2  # still looping, one for each judge
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 120  # the judges end what they have begun, which the time limit bounds
+    while any(Path(f"/proc/{pid}").exists() for pid in left) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert [pid for pid in left if Path(f"/proc/{pid}").exists()] == []
