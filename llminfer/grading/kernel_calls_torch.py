@@ -37,7 +37,7 @@ def with_tensors(submission: Submission, arguments: Mapping[str, Any], outputs: 
         return Outcome("exception", type(problem).__name__, f"{type(problem).__name__}: {str(problem)[:300]}")
     if outcome.status == "ok":
         outcome.value = {name: after.pop(name) for name in outputs}
-    outcome.arguments_after = {**arguments, **after}
+    outcome.arguments_after = {**{name: arguments[name] for name in arguments if name not in buffers}, **after}
     return outcome
 
 

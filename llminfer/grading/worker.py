@@ -106,6 +106,8 @@ def why_not_written(value: Any) -> str:
         encode(value)
     except (TypeError, ValueError) as problem:
         return str(problem)
+    except MemoryError:
+        return "the value leaves no memory to write it"
     return ""
 
 

@@ -21,14 +21,14 @@ from pathlib import Path
 
 import pytest
 
-from llminfer.grading import ladder, report, sessions
-from llminfer.grading.isolation import Isolation, probe
+from llminfer.grading import ladder, launches, report, sessions
+from llminfer.grading.isolation import Isolation, strongest, tried
 from llminfer.grading.judge import grade
 from llminfer.grading.overlay import PACKAGE, overlay
 from llminfer.grading.results import ExerciseResult
 from llminfer.grading.spec import Exercise, load_exercise
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="the ladder is Linux's")]
 HERE = Path(__file__).parent
 SECRET = "class-secret-5ec2e7"
 TOKENS = (SECRET, "judge-side-token-c0ffee", "31337.06")  # the judge's secret, its source, its hidden inputs
@@ -122,14 +122,13 @@ ATTACKS = [
     attack("combined_goes_for_the_kernel", "wrong", needs="not_root"),
     attack("combined_becomes_root", "wrong", needs="not_root"),
 ]
-LEVELS = probe() if sys.platform == "linux" else ()
 
 
 class Ground:
     """A small world around one attack: what it may want to read, spoil or reach, and how it was before."""
 
-    def __init__(self, folder: Path, cache: Path) -> None:
-        self.folder, self.cache, self.signals = folder, cache, 0
+    def __init__(self, folder: Path, library: Path) -> None:
+        self.folder, self.library, self.signals = folder, library, 0
         for name, mode in (("victim", 0o755), ("student", 0o755), ("secrets", 0o700), ("temporary", 0o711)):
             (folder / name).mkdir()
             (folder / name).chmod(mode)
@@ -175,7 +174,6 @@ class Ground:
         told = {key: str(value) for key, value in targets.items()} | numbers
         path = self.folder / "student" / "rmsnorm.py"
         path.write_text(source.replace("TARGETS = {}", f"TARGETS = {told!r}"), encoding="utf-8")
-        overlay(self.exercise.stubs)
         self.before = self._files()
         return path
 
@@ -196,9 +194,9 @@ class Ground:
         return found + [f"sent {self.signals} signals to the judge"] * bool(self.signals)
 
     def _files(self) -> dict[str, tuple]:
-        """Every file outside the temporary folder, overlays too: kind, mode, owner, time and content."""
+        """Every file outside the temporary folder, the overlay too: kind, mode, owner, time and content."""
         found = {}
-        for path in [*self.folder.rglob("*"), *self.cache.rglob("*")]:
+        for path in [*self.folder.rglob("*"), *self.library.rglob("*")]:
             if "temporary" not in path.parts and "__pycache__" not in path.parts:
                 about = path.lstat()
                 content = path.read_bytes() if path.suffix == ".py" or about.st_size < 1000 and path.is_file() else b""
@@ -220,22 +218,24 @@ class Ground:
 
 
 @pytest.fixture(scope="module")
-def cache() -> Iterator[Path]:
-    """Overlays for these tests alone: an attack that gets through must not spoil those of the user."""
+def library() -> Iterator[Path]:
+    """An overlay for these tests alone: an attack that gets through must not spoil those of the user."""
     folder = Path(tempfile.mkdtemp(prefix="hostile-cache-", dir="/tmp"))
     folder.chmod(0o755)
-    yield folder
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LLMINFER_CACHE", str(folder))
+        yield overlay(["llminfer.basics.norms.rmsnorm"])
     shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture
-def ground(monkeypatch, cache) -> Iterator[Ground]:
+def ground(monkeypatch, library) -> Iterator[Ground]:
     folder = Path(tempfile.mkdtemp(prefix="hostile-", dir="/tmp")).resolve()
     folder.chmod(0o755)
-    world = Ground(folder, cache)
+    world = Ground(folder, library)
     monkeypatch.setattr(tempfile, "tempdir", str(folder / "temporary"))
     monkeypatch.setenv("LLMINFER_SECRET", SECRET)
-    monkeypatch.setenv("LLMINFER_CACHE", str(cache))
+    monkeypatch.setattr(launches, "overlay", lambda stubs: library)
     monkeypatch.setattr(sessions, "LOAD_S", 2.0)
 
     def count(*_: object) -> None:
@@ -246,6 +246,19 @@ def ground(monkeypatch, cache) -> Iterator[Ground]:
     signal.signal(signal.SIGUSR1, before)
     world.close()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def isolation(request) -> Isolation:
+    found = tried(request.param)
+    if found is None:
+        pytest.skip(f"{request.param} does not work on this machine")
+    return found
+
+
+@pytest.fixture
+def strongest_level() -> Isolation:
+    return strongest()
 
 
 def graded(ground: Ground, isolation: Isolation, name: str, seconds: float = 5.0) -> ExerciseResult:
@@ -260,7 +273,7 @@ def leaks(result: ExerciseResult) -> list[str]:
     return [token for token in TOKENS for text in shown if token in text]
 
 
-@pytest.mark.parametrize("isolation", LEVELS, ids=lambda isolation: isolation.level)
+@pytest.mark.parametrize("isolation", ladder.LEVELS, indirect=True)
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 def test_an_attack_earns_nothing_and_harms_nobody(ground, isolation, attack):
     if not all(getattr(isolation, name) for name in attack.needs):
@@ -273,7 +286,7 @@ def test_an_attack_earns_nothing_and_harms_nobody(ground, isolation, attack):
     assert leaks(result) == []
 
 
-@pytest.mark.parametrize("isolation", LEVELS, ids=lambda isolation: isolation.level)
+@pytest.mark.parametrize("isolation", ladder.LEVELS, indirect=True)
 @pytest.mark.parametrize(
     "name", ["e13_leaves_a_daemon", "e13_forks_without_end", "e14_starts_processes", "combined_daemon_flood_and_loop"]
 )
@@ -293,11 +306,6 @@ def test_every_submission_has_a_row_and_every_row_of_the_table_a_submission():
     rows = {name[:3] for name in names}
     elsewhere = {"e19", "e22", "e26"}  # tested below, and in tests/grading/test_intake.py
     assert {f"e{number:02}" for number in range(1, 28)} == {row for row in rows if row[0] == "e"} | elsewhere
-
-
-@pytest.fixture
-def strongest_level() -> Isolation:
-    return LEVELS[0]
 
 
 def test_what_a_hidden_group_says_does_not_depend_on_what_was_wrong(ground, strongest_level):
@@ -341,7 +349,7 @@ def test_what_is_no_file_is_not_opened(ground, strongest_level, kind):
     assert (result.points, str(result.status)) in [(0, "import_error"), (0, "missing")]
 
 
-@pytest.mark.parametrize("isolation", LEVELS, ids=lambda isolation: isolation.level)
+@pytest.mark.parametrize("isolation", ladder.LEVELS, indirect=True)
 def test_a_report_says_what_held_the_code_and_what_did_not(ground, isolation):
     """E26: docs/threat-model.md in one line, under every report."""
     result = graded(ground, isolation, "e21_returns_zeros")
@@ -357,15 +365,16 @@ def test_a_report_says_what_held_the_code_and_what_did_not(ground, isolation):
         assert ("no security boundary" in text) == (not isolation.boundary)
 
 
-def test_the_solution_earns_everything_at_every_level(ground):
+@pytest.mark.parametrize("isolation", ladder.LEVELS, indirect=True)
+def test_the_solution_earns_everything(ground, isolation):
     """Else the attacks would prove nothing."""
-    for isolation in LEVELS:
-        result = grade(ground.exercise, ground.exercise.solution, secret=SECRET.encode(), isolation=isolation)
-        assert (result.points, result.max_points) == (5, 5), (isolation, result.failure)
-        assert ground.harm() == []
+    ground.submission("e21_returns_zeros")
+    result = grade(ground.exercise, ground.exercise.solution, secret=SECRET.encode(), isolation=isolation)
+    assert (result.points, result.max_points) == (5, 5), result.failure
+    assert ground.harm() == []
 
 
-@pytest.mark.parametrize("isolation", LEVELS, ids=lambda isolation: isolation.level)
+@pytest.mark.parametrize("isolation", ladder.LEVELS, indirect=True)
 def test_a_worker_does_not_outlive_a_judge_that_is_killed(ground, isolation):
     program = f"""
 import tempfile
