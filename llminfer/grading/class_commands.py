@@ -162,6 +162,7 @@ def build(
     wheels: Annotated[
         bool, typer.Option("--wheels", help="Pack the libraries too, for an image built offline.")
     ] = False,
+    as_json: Json = False,
 ) -> None:
     """Write the zip that Gradescope makes an autograder of. The class secret is in it: upload it, and nothing else."""
     from llminfer.grading import gradescope

@@ -164,6 +164,7 @@ def show_trial(trial: Trial, settings: GradescopeSettings, as_json: bool) -> Non
     for test in trial.results.get("tests", ()):
         points = f"{test['score']:g}/{test['max_score']:g}"
         table.add_row(test["number"], escape(test["name"]), points, test["visibility"])
+    console().print(table)
     console().print(escape(trial.results.get("output", "")), style="dim")
     print(
         f"score {trial.score:g}; {trial.seconds:.0f} s of {60 * settings.minutes:.0f}; "
