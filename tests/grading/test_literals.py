@@ -61,6 +61,11 @@ def test_an_array_that_follows_a_rule_is_written_by_it(array, source):
     np.testing.assert_array_equal(read(source), array)
 
 
+def test_a_zero_keeps_its_sign():
+    assert np.signbit(read(literal(np.full(20, -0.0)))).all()
+    assert np.signbit(read(literal(np.array([0.0, -0.0] * 6)))).sum() == 6
+
+
 def test_a_large_array_without_a_rule_is_too_long():
     with pytest.raises(TooLongError, match="an array of 1000 elements"):
         literal(np.random.default_rng(1).normal(size=1000))
