@@ -111,7 +111,7 @@ def test_the_same_case_is_found_again():
     assert first.arguments["y"] == second.arguments["y"] == [7]
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=30)
 @given(
     st.dictionaries(
         st.sampled_from("abc"),
