@@ -18,17 +18,15 @@ from llminfer.grading.atomic_files import write_atomically
 from llminfer.grading.course import FILE_NAME, Course, Homework
 from llminfer.grading.exports import csv_text
 from llminfer.grading.gradescope_results import scored
-from llminfer.grading.gradescope_run import JUDGE_MB
+from llminfer.grading.gradescope_run import JUDGE_MB, TORCH_MB
 from llminfer.grading.handouts import course_for_students
 from llminfer.grading.run_folders import PACKAGE
 from llminfer.grading.sittings import BAD_ENDINGS
 from llminfer.grading.spec import all_exercises
 
 SCRIPTS = Path(__file__).with_name("gradescope_files")
-WORKER_MB = 400
-"""A worker with NumPy and some arrays; importing it alone takes 256 MiB of address space."""
-KERNEL_MB = 2_000
-"""With torch and Triton, whose import alone takes 800 MB of address space."""
+PROGRAM_MB = 400
+"""What a student's program must be able to use; a container of 768 MB, which Gradescope gives unasked, has it."""
 START_S = 2
 TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
 WHEELS_FOR = ("--python-version", "3.11", "--platform", "manylinux_2_28_x86_64", "--platform", "manylinux2014_x86_64")
@@ -77,7 +75,7 @@ def worst_s(homework: Homework) -> float:
 
 def _check_budget(homework: Homework, worst: float) -> None:
     settings = homework.gradescope
-    needed = JUDGE_MB + (KERNEL_MB if needs_torch(homework) else WORKER_MB)
+    needed = JUDGE_MB + PROGRAM_MB + (TORCH_MB if needs_torch(homework) else 0)
     if settings.memory_mb < needed:
         why = "kernel exercises need torch" if needs_torch(homework) else "judge and worker"
         raise ValueError(

@@ -24,9 +24,12 @@ from llminfer.grading.isolation import Isolation, strongest, tried
 from llminfer.grading.overlay import overlay
 from llminfer.grading.results import ExerciseResult, Status
 from llminfer.grading.seeds import team
+from llminfer.grading.spec import Exercise
 
 JUDGE_MB = 200
-"""Of the container's memory: for the judge itself, and for the shell."""
+"""Of the container's memory: for the judge, the shell, and a worker with NumPy before it runs anything."""
+TORCH_MB = 400
+"""What a worker with torch and Triton holds more, before it runs anything."""
 LAST_WORDS_S = 15
 
 
@@ -53,7 +56,9 @@ def run(root: Path, trial: bool) -> None:
         for exercise in scored(homework):
             if monotonic() - began > 60 * homework.gradescope.minutes - LAST_WORDS_S - 2 * exercise.limits.seconds:
                 return write()
-            limits = replace(exercise.limits, memory_mib=min(exercise.limits.memory_mib, memory_mib(homework)))
+            limits = replace(
+                exercise.limits, memory_mib=min(exercise.limits.memory_mib, memory_mib(homework, exercise))
+            )
             asked = replace(exercise, limits=limits)
             file = files.get(exercise.id)
             found = judge.grade(asked, file, student=team(ids), secret=course.secret, isolation=isolation)
@@ -67,9 +72,10 @@ def run(root: Path, trial: bool) -> None:
     write()
 
 
-def memory_mib(homework: Homework) -> int:
+def memory_mib(homework: Homework, exercise: Exercise) -> int:
     """What a student's program may use, of the container's megabytes."""
-    return int((homework.gradescope.memory_mb - JUDGE_MB) * 1e6 / (1 << 20))
+    taken = JUDGE_MB + (TORCH_MB if exercise.kind == "kernel" else 0)
+    return int((homework.gradescope.memory_mb - taken) * 1e6 / (1 << 20))
 
 
 def _isolation(trial: bool) -> Isolation:

@@ -172,7 +172,7 @@ def test_versions_are_pinned_and_torch_comes_only_with_kernels():
 
 def test_a_container_that_is_too_small_or_too_slow_is_refused_when_the_zip_is_built(course, tmp_path):
     homework = course.find("hw1")
-    with pytest.raises(ValueError, match="needs a container of 2200 MB .kernel exercises need torch., not of 768"):
+    with pytest.raises(ValueError, match="needs a container of 1000 MB .kernel exercises need torch., not of 768"):
         build(course, replace(homework, exercises=(KERNEL,)), tmp_path / "a.zip")
     with pytest.raises(ValueError, match="needs a container of 600 MB"):
         build(course, replace(homework, gradescope=GradescopeSettings(memory_mb=500)), tmp_path / "a.zip")
@@ -181,7 +181,9 @@ def test_a_container_that_is_too_small_or_too_slow_is_refused_when_the_zip_is_bu
 
 
 def test_a_programs_memory_leaves_room_for_the_judge():
-    assert memory_mib(Homework("hw1", (ROPE,))) == 541  # (768 - 200) MB
+    homework = Homework("hw1", (ROPE, KERNEL), gradescope=GradescopeSettings(memory_mb=1500))
+    assert memory_mib(homework, ROPE) == 1239  # (1500 - 200) MB
+    assert memory_mib(homework, KERNEL) == 858  # (1500 - 200 - 400) MB
 
 
 def test_the_class_lists_ids_seed_the_inputs_as_in_a_class_run(course):
