@@ -58,7 +58,16 @@ class Rule:
     name: str
 
 
-Expression = Characters | Sequence | Choice | Repeat | Separated | Rule
+@dataclass(frozen=True)
+class Network:
+    """An automaton over bytes, ready made: it begins in state 0 and may end in any of `ends`."""
+
+    states: int
+    edges: tuple[tuple[int, int, int, int], ...]  # (state, from byte, to byte, next state)
+    ends: tuple[int, ...]
+
+
+Expression = Characters | Sequence | Choice | Repeat | Separated | Rule | Network
 
 EMPTY = Sequence(())
 NOTHING = Choice(())
@@ -101,6 +110,18 @@ def intersection(left: Iterable[tuple[int, int]], right: Iterable[tuple[int, int
     right = tuple(right)
     pairs = ((max(a, c), min(b, d)) for a, b in left for c, d in right)
     return tuple((low, high) for low, high in pairs if low <= high)
+
+
+def alphabet(expression: Expression) -> Ranges:
+    """The characters that an expression without rules speaks of; no text of it has any other."""
+    match expression:
+        case Characters(ranges):
+            return ranges
+        case Repeat(item):
+            return alphabet(item)
+        case Sequence(parts) | Choice(parts):
+            return united(run for part in parts for run in alphabet(part))
+    raise TypeError(f"expected characters and what joins them, got {expression}")
 
 
 def complement(ranges: Ranges) -> Ranges:

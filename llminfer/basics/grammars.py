@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from llminfer.basics.automata import DEAD, Automaton, determinise
-from llminfer.basics.expressions import Characters, Choice, Expression, Repeat, Rule, Separated, Sequence
+from llminfer.basics.expressions import Characters, Choice, Expression, Network, Repeat, Rule, Separated, Sequence
 from llminfer.basics.minimization import minimise
 from llminfer.basics.pushdown import Pushdown
 from llminfer.basics.regular_expressions import parse_regular_expression
@@ -64,7 +64,7 @@ class Grammar:
         try:
             automaton = minimise(determinise(rules, start, recursive_rules(rules, start), name))
         except RecursionError:
-            raise ValueError(f"{name} is nested too deep; name its inner parts as rules, or flatten it") from None
+            raise ValueError(f"{name} is nested too deep to be followed; flatten it") from None
         if automaton.starts[0] == DEAD:
             raise ValueError(f"{name} allows no text at all; some part of it contradicts another or never ends")
         grammar = cls(name, automaton)
@@ -105,7 +105,7 @@ def recursive_rules(rules: Mapping[str, Expression], start: str) -> tuple[str, .
 def names_in(expression: Expression) -> dict[str, None]:
     """The rules that an expression names, each once, in order."""
     match expression:
-        case Characters():
+        case Characters() | Network():
             return {}
         case Rule(name):
             return {name: None}

@@ -28,18 +28,19 @@ from llminfer.basics.expressions import (
     Repeat,
     Rule,
     Separated,
-    Sequence,
+    alphabet,
     choice,
     optional,
     sequence,
 )
+from llminfer.basics.intersections import both
 from llminfer.basics.json_choices import disjoint
 from llminfer.basics.json_limits import bounds, counts
 from llminfer.basics.json_numbers import integers, numbers
 from llminfer.basics.json_pointers import resolve
-from llminfer.basics.json_strings import other_names, plain, quoted
+from llminfer.basics.json_strings import other_names, quoted, spelled
 from llminfer.basics.json_types import ALL_TYPES, declared_types, has_type
-from llminfer.basics.regular_expressions import parse_alternatives, parse_search
+from llminfer.basics.regular_expressions import parse_search
 
 ANNOTATIONS = frozenset(
     "title description default examples deprecated readOnly writeOnly $schema $comment $defs definitions "
@@ -63,9 +64,12 @@ def rules_of_schema(schema: Mapping[str, Any] | bool) -> dict[str, Expression]:
     """
     compiler = _Compiler(schema)
     rules: dict[str, Expression] = {}
-    while missing := compiler.named - rules.keys():
-        for name in missing:
-            rules[name] = compiler.anything() if name == ANYTHING else compiler.value(resolve(schema, name), name)
+    try:
+        while missing := compiler.named - rules.keys():
+            for name in missing:
+                rules[name] = compiler.anything() if name == ANYTHING else compiler.value(resolve(schema, name), name)
+    except RecursionError:
+        raise ValueError("the JSON Schema is nested too deep to be followed; flatten it") from None
     return rules
 
 
@@ -136,7 +140,7 @@ class _Compiler:
         values = [schema["const"]] if "const" in schema else schema["enum"]
         if not isinstance(values, list):
             raise ValueError(f"{path}/enum: expected a list of values, got {values!r}")
-        fitting = [constant(value) for value in values if any(has_type(value, name) for name in types)]
+        fitting = [constant(value, path) for value in values if any(has_type(value, name) for name in types)]
         if not fitting:
             raise ValueError(f"{path}: none of the values {values!r} is of the type {sorted(types)}")
         return choice(fitting)
@@ -157,6 +161,8 @@ class _Compiler:
     def array(self, schema: Mapping[str, Any], path: str) -> Expression:
         least, most = counts(schema, "minItems", "maxItems", path)
         prefix = schema.get("prefixItems", [])
+        if not isinstance(prefix, list):
+            raise ValueError(f"{path}/prefixItems: expected a list of schemas, got {prefix!r}")
         first = [self.value(item, f"{path}/prefixItems/{i}") for i, item in enumerate(prefix)]
         rest = schema.get("items", "prefixItems" not in schema)
         if isinstance(rest, list):
@@ -186,13 +192,14 @@ class _Compiler:
         if unlisted and additional is False:
             raise ValueError(f"{path}/required: {unlisted[0]!r} is required, but neither in properties nor additional")
         members = [
-            (sequence(plain(name), ": ", self.value(value, f"{path}/properties/{name}")), name not in required)
+            (sequence(constant(name, path), ": ", self.value(value, f"{path}/properties/{name}")), name not in required)
             for name, value in properties.items()
         ]
         other = self.value(additional, f"{path}/additionalProperties")
-        members += [(sequence(plain(name), ": ", other), False) for name in unlisted]
-        member = sequence(other_names([*properties, *unlisted]), ": ", other)
-        members.append((sequence(member, Repeat(sequence(", ", member))), True))
+        members += [(sequence(constant(name, path), ": ", other), False) for name in unlisted]
+        if additional is not False:
+            member = sequence(other_names([*properties, *unlisted]), ": ", other)
+            members.append((sequence(member, Repeat(sequence(", ", member))), True))
         return sequence("{", Separated(tuple(members), sequence(", ")), "}")
 
 
@@ -201,23 +208,24 @@ def string(schema: Mapping[str, Any], path: str) -> Expression:
     least, most = counts(schema, "minLength", "maxLength", path)
     if "pattern" not in schema:
         return quoted(Repeat(Characters(UNICODE), least, most))
+    if not isinstance(schema["pattern"], str):
+        raise ValueError(f"{path}/pattern: expected a regular expression as a string, got {schema['pattern']!r}")
     try:
         content = parse_search(schema["pattern"])
-        alternatives = parse_alternatives(schema["pattern"])
     except ValueError as problem:
         raise ValueError(f"{path}/pattern: {problem}") from None
     if (least, most) == (0, None):
         return quoted(content)
-    match [(a.begins and a.ends, a.expression) for a in alternatives]:
-        case [(True, Sequence((Repeat(Characters() as character, low, high),)))]:  # ^[a-z]*$: counts meet counts
-            highest = [bound for bound in (high, most) if bound is not None]
-            return quoted(Repeat(character, max(low, least), min(highest, default=None)))
-    raise ValueError(f"{path}: pattern beside minLength or maxLength is not supported; put the counts into the pattern")
+    length = Repeat(Characters(alphabet(content)), least, most)  # other characters cannot come, and would cost states
+    return sequence('"', both(spelled(content), spelled(length), f"{path}: pattern with its lengths"), '"')
 
 
-def constant(value: Any) -> Expression:
-    """One value, as `json.dumps` writes it."""
-    return sequence(json.dumps(value, ensure_ascii=False, allow_nan=False))
+def constant(value: Any, path: str) -> Expression:
+    """One value, as `json.dumps` writes it. Raises ValueError for what JSON cannot say: NaN, infinity, surrogates."""
+    try:
+        return sequence(json.dumps(value, ensure_ascii=False, allow_nan=False))
+    except ValueError as problem:
+        raise ValueError(f"{path}: {value!r} cannot be written as JSON in UTF-8: {problem}") from None
 
 
 def check_keywords(schema: Any, path: str) -> None:

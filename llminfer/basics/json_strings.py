@@ -37,11 +37,6 @@ def quoted(content: Expression) -> Expression:
     return sequence('"', spelled(content), '"')
 
 
-def plain(text: str) -> Expression:
-    """A string in one spelling, that of `json.dumps(text, ensure_ascii=False)`."""
-    return literal(json.dumps(text, ensure_ascii=False))
-
-
 def spelled(content: Expression) -> Expression:
     """The same texts with each character as it can be written in a JSON string."""
     match content:
@@ -71,7 +66,7 @@ def spelled_character(ranges: Ranges) -> Expression:
 
 
 def other_names(names: Iterable[str]) -> Expression:
-    """A string, in the spelling of `plain`, that is none of these names."""
+    """A string, in the one spelling of `json.dumps(name, ensure_ascii=False)`, that is none of these names."""
     return sequence('"', _other_than(sorted(set(names))), '"')
 
 

@@ -9,7 +9,17 @@ import numpy as np
 from jaxtyping import Int
 
 from llminfer.basics.digit_ranges import utf8_forms
-from llminfer.basics.expressions import Characters, Choice, Expression, Ranges, Repeat, Rule, Separated, Sequence
+from llminfer.basics.expressions import (
+    Characters,
+    Choice,
+    Expression,
+    Network,
+    Ranges,
+    Repeat,
+    Rule,
+    Separated,
+    Sequence,
+)
 
 MAX_POSITIONS = 200_000
 """Characters an expression may have once its repetitions are written out."""
@@ -52,6 +62,8 @@ class Nfa:
                 return self._repeat(inner, minimum, maximum, begin)
             case Separated(items, separator):
                 return self._separated(items, separator, begin)
+            case Network(states, edges, ends):
+                return self._network(states, edges, ends, begin)
             case Rule(name) if name in self.calls:
                 end = self.state()
                 self.edges[begin].append((self.calls[name], self.calls[name], end))
@@ -102,6 +114,17 @@ class Nfa:
         self.free[some].append(end)
         return end
 
+    def _network(
+        self, states: int, edges: tuple[tuple[int, int, int, int], ...], ends: tuple[int, ...], begin: int
+    ) -> int:
+        new, end = [self.state() for _ in range(states)], self.state()
+        self.free[begin].append(new[0])  # not `begin` itself, to which its edges may lead back
+        for state, low, high, following in edges:
+            self.edges[new[state]].append((low, high, new[following]))
+        for state in ends:
+            self.free[new[state]].append(end)
+        return end
+
 
 def byte_classes(nfa: Nfa) -> Int[np.ndarray, "256"]:
     """A class for each byte: two bytes share one when every edge that takes the one takes the other."""
@@ -127,6 +150,8 @@ def check_size(rules: Mapping[str, Expression], names: Collection[str], recursiv
                 return 1 + size(inner) * max(minimum + 1 if maximum is None else maximum, 1)
             case Separated(items, separator):
                 return 1 + sum(size(inner) + size(separator) + 1 for inner, _ in items)
+            case Network(states):
+                return states
             case Rule(name):
                 if name in recursive:
                     return 1

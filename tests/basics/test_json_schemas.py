@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from llminfer.basics import intersections
 from llminfer.basics.grammars import Grammar
 
 BOUND = (
@@ -105,9 +106,40 @@ def test_a_pattern_is_searched_in_what_the_string_means(pattern, text, ascii_onl
     assert allows({"type": "string", "pattern": pattern}, json.dumps(text, ensure_ascii=ascii_only)) == [found]
 
 
-def test_counts_of_a_simple_pattern_meet_the_lengths():
-    schema = {"type": "string", "pattern": "^[a-z]+$", "maxLength": 3}
-    assert allows(schema, '"a"', '"abc"', '"abcd"', '""') == [True, True, False, False]
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(
+        ["b", "^a.*b$", "^(ab)*$", "^a|bb$", "^[ab]+$", r"^.\\.?$", "^[^a]*$", "^$", "(a*)*b", "é|😀", "^a{3}"]
+    ),
+    st.text('ab"\\\n😀é', max_size=5),
+    st.integers(0, 3),
+    st.none() | st.integers(0, 2),
+    st.booleans(),
+)
+def test_a_pattern_and_lengths_must_both_hold(pattern, text, least, more, ascii_only):
+    schema = {"type": "string", "pattern": pattern, "minLength": least}
+    if more is not None:
+        schema["maxLength"] = least + more
+    found = re.search(pattern.replace("$", r"\Z"), text, re.ASCII) is not None
+    long_enough = len(text) >= least and (more is None or len(text) <= least + more)
+    spelled = json.dumps(text, ensure_ascii=ascii_only)
+    try:
+        grammar = Grammar.from_json_schema(schema)
+    except ValueError as problem:
+        assert "allows no text" in str(problem) and not (found and long_enough)
+    else:
+        assert grammar.accepts(spelled) == (found and long_enough)
+
+
+def test_a_pattern_and_lengths_that_need_too_many_states_together_are_refused(monkeypatch):
+    monkeypatch.setattr(intersections, "MAX_STATES", 50)
+    with pytest.raises(ValueError, match="#/items: pattern with its lengths needs more than 50 states, the bound"):
+        Grammar.from_json_schema({"items": {"type": "string", "pattern": "^(ab|c)*$", "maxLength": 30}})
+
+
+def test_names_of_closed_objects_are_not_written_out_in_order_to_be_excluded():
+    properties = {f"{i} {'x' * 100}": {"type": "boolean"} for i in range(10)}  # to exclude them would pass the bound
+    assert allows({"type": "object", "properties": properties}, json.dumps(dict.fromkeys(properties, True))) == [True]
 
 
 def test_properties_come_in_their_order_and_only_optional_ones_are_left_out():
@@ -226,6 +258,7 @@ def test_annotations_change_nothing():
         (False, "allows no text"),
         ({"$ref": "#"}, "allows no text"),
         ({"type": "array", "items": {"$ref": "#"}, "minItems": 1}, "allows no text"),
+        ({"type": "string", "pattern": "^a{3}$", "maxLength": 2}, "allows no text"),
     ],
 )  # fmt: skip
 def test_a_schema_that_no_document_satisfies_is_refused(schema, what):
@@ -246,11 +279,23 @@ def test_a_schema_that_no_document_satisfies_is_refused(schema, what):
         ({"type": "integer", "minimum": True}, "#/minimum: expected a finite number"),
         ({"type": "string", "maxLength": -1}, "#/maxLength: expected a whole number"),
         ({"type": "string", "pattern": "(?=a)"}, "#/pattern: .*lookahead"),
-        ({"type": "string", "pattern": "a|b", "maxLength": 3}, "pattern beside minLength or maxLength"),
+        ({"type": "string", "pattern": 3}, "#/pattern: expected a regular expression as a string, got 3"),
+        ({"type": "array", "prefixItems": 3}, "#/prefixItems: expected a list of schemas, got 3"),
+        ({"properties": {"a": {"enum": [float("nan")]}}}, "#/properties/a: nan cannot be written as JSON"),
+        ({"properties": {"\ud800": {}}}, r"#: '\\ud800' cannot be written as JSON in UTF-8"),
         ({"properties": {"a": 3}}, "#/properties/a: a schema is an object or a boolean"),
         ({"type": "string", "maxLength": 10**6}, "the bound is"),
     ],
 )  # fmt: skip
 def test_what_is_malformed_or_not_supported_says_where(schema, what):
     with pytest.raises(ValueError, match=what):
+        Grammar.from_json_schema(schema)
+
+
+@pytest.mark.parametrize("depth", [300, 3000])
+def test_a_schema_nested_beyond_following_is_refused(depth):
+    schema = {"type": "null"}
+    for _ in range(depth):
+        schema = {"type": "array", "items": schema}
+    with pytest.raises(ValueError, match="nested too deep"):
         Grammar.from_json_schema(schema)
