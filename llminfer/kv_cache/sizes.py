@@ -5,6 +5,7 @@ is the beginning of its key, as in MLA. Sizes are bytes; a GB is 1e9 of them and
 """
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -37,8 +38,8 @@ def bytes_per_token(
     """
     check_at_least("context", context, 0)
     stored, form = _stored_layers(config, tuple(kv_owner)), kv_format(dtype)
-    growing = [spec for spec in stored if spec.window is None or context < spec.window]
-    return sum(form.token_bytes(spec) for spec in growing)
+    growing = {spec: layers for spec, layers in stored.items() if spec.window is None or context < spec.window}
+    return sum(layers * form.token_bytes(spec) for spec, layers in growing.items())
 
 
 def cache_bytes(
@@ -64,10 +65,10 @@ def cache_bytes(
         check_at_least(name, count, least)
     check_at_least("max_rollback", max_rollback, 0)
     form, total = kv_format(dtype), 0
-    for spec in _stored_layers(config, tuple(kv_owner)):
+    for spec, layers in _stored_layers(config, tuple(kv_owner)).items():
         kept = min(length, spec.window + max_rollback) if spec.window and windows else length
         slots = ceil(kept / block_size) * block_size
-        total += form.layer_bytes(_on_one_device(config, spec, devices), batch, slots, max_rollback)
+        total += layers * form.layer_bytes(_on_one_device(config, spec, devices), batch, slots, max_rollback)
     return total
 
 
@@ -82,9 +83,7 @@ def activation_bytes(config: ModelConfig, tokens: int, rows: int, dtype: str | f
     check_at_least("tokens", tokens, 0)
     check_at_least("rows", rows, 0)
     size = element_bytes(dtype)
-    widest = max(
-        max(_attention_width(config, layer), _feed_forward_width(config, layer)) for layer in range(config.layers)
-    )
+    widest = _widest_layer(config)
     logits = rows * config.vocabulary * LOGIT_BYTES
     return ceil(tokens * 2 * config.width * size + max(tokens * widest * size, logits))
 
@@ -181,11 +180,11 @@ def _weight_count(config: ModelConfig) -> int:
 
 
 @cache
-def _stored_layers(config: ModelConfig, kv_owner: tuple[int, ...]) -> tuple[AttentionSpec, ...]:
-    """What each layer that stores keys and values asks for."""
-    specs = tuple(config.attention(layer) for layer in range(config.layers))
+def _stored_layers(config: ModelConfig, kv_owner: tuple[int, ...]) -> Counter[AttentionSpec]:
+    """What the layers that store keys and values ask for, and how many ask for the same."""
+    specs = [config.attention(layer) for layer in range(config.layers)]
     if not kv_owner:
-        return specs
+        return Counter(specs)
     if len(kv_owner) != config.layers:
         raise ValueError(f"kv_owner names a layer for each of {config.layers}, got {len(kv_owner)}")
     for layer, owner in enumerate(kv_owner):
@@ -194,7 +193,7 @@ def _stored_layers(config: ModelConfig, kv_owner: tuple[int, ...]) -> tuple[Atte
                 f"layer {layer} cannot read the keys of layer {owner}: an owner is the layer itself, or an earlier one "
                 "that owns its keys and asks for the same heads, widths and window"
             )
-    return tuple(specs[owner] for owner in dict.fromkeys(kv_owner))
+    return Counter(specs[owner] for owner in dict.fromkeys(kv_owner))
 
 
 def _on_one_device(config: ModelConfig, spec: AttentionSpec, devices: int) -> AttentionSpec:
@@ -206,6 +205,13 @@ def _on_one_device(config: ModelConfig, spec: AttentionSpec, devices: int) -> At
             f"{devices} devices"
         )
     return replace(spec, kv_heads=max(heads // devices, 1))
+
+
+@cache
+def _widest_layer(config: ModelConfig) -> int:
+    """Elements a token has at the widest moment of any layer, beside the residual stream and the layer's input."""
+    layers = range(config.layers)
+    return max(max(_attention_width(config, layer), _feed_forward_width(config, layer)) for layer in layers)
 
 
 def _attention_width(config: ModelConfig, layer: int) -> int:

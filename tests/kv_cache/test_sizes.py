@@ -30,6 +30,7 @@ SHAPES = {
     "MHA": replace(SMALL, kv_heads=8),
     "GQA": SMALL,
     "MQA": replace(SMALL, kv_heads=1),
+    "odd": replace(SMALL, head_width=14),  # whose codes of 2 bits do not fill their last byte
     "MLA": replace(SMALL, kv_heads=8, mla=MlaSpec(kv_rank=10, rope_width=6, nope_width=8, value_width=8)),
     "window": replace(SMALL, windows=(9,) * 6),
     "hybrid": replace(SMALL, windows=(5, 5, None, 9, 200, None)),
@@ -76,7 +77,7 @@ def arrays_of(form, spec, sequences, slots, rollback):
 @pytest.mark.parametrize(
     "form", [ScaledFormat(), *(GroupedFormat(bits, 5, 15) for bits in (8, 4, 2)), GroupedFormat(4, 8, 9)]
 )
-@pytest.mark.parametrize("kind", ["MHA", "GQA", "MLA"])
+@pytest.mark.parametrize("kind", ["GQA", "MLA", "odd"])
 @pytest.mark.parametrize("slots", [1, 9, 15, 16, 20, 21, 64])
 def test_quantized_formats_count_every_array(form, kind, slots):
     config = SHAPES[kind]
@@ -194,6 +195,10 @@ def test_the_need_is_the_sum_of_its_parts():
     assert need.activation_bytes == activation_bytes(LLAMA, 512, 16)
     assert need.reserve_bytes == 4_000_000_000
     assert need.total_bytes == need.weight_bytes + need.cache_bytes + need.activation_bytes + need.reserve_bytes
+
+
+def test_a_step_brings_a_token_of_each_sequence_at_least():
+    assert memory_need(LLAMA, H100, 40, 8, step_tokens=2).activation_bytes == activation_bytes(LLAMA, 40, 40)
 
 
 def test_nothing_fits_beside_weights_that_do_not():
