@@ -166,7 +166,7 @@ def max_batch(
 
 
 def attention_kind(config: ModelConfig) -> str:
-    """ "MHA", "GQA", "MQA" or "MLA": how many query heads share a key. Book section 3.2.3."""
+    """How query heads share keys: "MHA", "GQA", "MQA" or "MLA". Book section 3.2.3."""
     if config.mla:
         return "MLA"
     if config.group == 1:
