@@ -1,7 +1,7 @@
 """Start a worker at a level of isolation: in its own folder, with its overlay of the library and its orders."""
 
+import contextlib
 import os
-import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import Any
 
 from llminfer.grading import ladder
 from llminfer.grading.overlay import PACKAGE, overlay
+from llminfer.grading.removal import remove_tree
 from llminfer.grading.spec import Limits
 from llminfer.grading.worker_processes import WorkerProcess
 from llminfer.grading.worker_views import graphics_devices, user_packages, worker_view
@@ -78,7 +79,8 @@ class Launch:
         self._remove()
 
     def _remove(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
+        with contextlib.suppress(OSError):  # nothing that is wrong here may touch the result
+            remove_tree(self._folder)
 
 
 def worker_environment(library: Path, work: Path, interpreted: bool) -> dict[str, str]:

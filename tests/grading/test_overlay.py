@@ -191,7 +191,9 @@ def test_it_is_made_once_and_again_when_the_library_changes(monkeypatch, tmp_pat
     assert overlay(["llminfer.basics.f"]) == first
     assert first.stat().st_ino == made
     assert overlay() != first
+    before = (package / "basics.py").stat()
     (package / "basics.py").write_text("def f():\n    return 2\n")
+    os.utime(package / "basics.py", ns=(before.st_atime_ns, before.st_mtime_ns))
     assert overlay(["llminfer.basics.f"]) != first
     assert list((first / "llminfer" / "__pycache__").glob("basics.*.pyc"))
     assert not [path for path in first.parent.iterdir() if path.name.startswith(".")]

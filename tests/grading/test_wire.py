@@ -80,10 +80,14 @@ class Number(int):
     pass
 
 
+class Scalar(np.float64):
+    pass
+
+
 @pytest.mark.parametrize(
     "value",
     [
-        *(np.zeros(2).view(Sly), np.ma.masked_array([1.0]), Number(3), {1, 2}, object(), len),
+        *(np.zeros(2).view(Sly), np.ma.masked_array([1.0]), Number(3), Scalar(3), {1, 2}, object(), len),
         *(1j, np.zeros(2, complex), np.array([None]), np.array(["a"]), np.datetime64("2020-01-01"), iter([])),
     ],
     ids=lambda value: type(value).__name__,

@@ -110,6 +110,7 @@ ATTACKS = [
     attack("e21_changes_its_input", "mutated_input"),
     attack("e21_remembers", "shape", "wrong"),
     attack("e23_sets_links_as_traps", "wrong"),
+    attack("e23_nests_folders_without_end", "wrong"),
     attack("e24_speaks_html", "exception"),
     attack("e25_reads_the_environment", "wrong", needs="files_hidden"),
     attack("e27_lifts_the_limits", "memory", needs="not_root"),
@@ -119,8 +120,8 @@ ATTACKS = [
     attack("combined_answers_ahead", "bad_reply", "wrong"),
     attack("combined_kills_its_keepers", "timeout", "killed", needs="files_hidden", seconds=0.7),
     attack("combined_daemon_flood_and_loop", "timeout", "output_limit", needs="processes_contained", seconds=0.7),
-    attack("combined_goes_for_the_kernel", "wrong", needs="not_root"),
-    attack("combined_becomes_root", "wrong", needs="not_root"),
+    attack("combined_goes_for_the_kernel", "wrong", needs="not_root files_hidden"),
+    attack("combined_becomes_root", "wrong", needs="not_root files_hidden"),
 ]
 
 
