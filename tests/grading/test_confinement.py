@@ -28,7 +28,9 @@ def confined(orders: dict, attack: str) -> subprocess.CompletedProcess:
         "from llminfer.grading.confinement import confine\n"
         f"confine({NOTHING | orders!r})\n"
     )
-    return subprocess.run([sys.executable, "-c", program + attack], capture_output=True, text=True, timeout=60)
+    command = [sys.executable, "-c", program + attack]
+    groups = {"extra_groups": [0, 7]} if is_root() else {}  # which a user that is left must not keep
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, **groups)
 
 
 def limited(attack: str, **limits: int) -> subprocess.CompletedProcess:
