@@ -109,6 +109,8 @@ class Submission:
         """The traceback without the frames of the worker and of libraries."""
         try:
             if isinstance(problem, SyntaxError):
+                if problem.filename == str(self._path):
+                    problem.filename = self._path.name  # not the folder, which is another one each time
                 return "".join(traceback.format_exception_only(problem))[-TRACEBACK_LIMIT:]
             frames = traceback.extract_tb(problem.__traceback__)
             own = [frame for frame in frames if frame.filename == str(self._path)]

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from llminfer.grading import run_folders
+from llminfer.grading import judge_pool, run_folders
 from llminfer.grading.classroom import grade_class, report_class
 from llminfer.grading.course_file import load_course
-from llminfer.grading.isolation import Isolation
+from llminfer.grading.isolation import Isolation, strongest
+from llminfer.grading.spec import all_exercises
 
 FAKE = Path(__file__).with_name("fake_judge.py")
 HELD = Isolation("bwrap", True, True, True, True)
@@ -51,12 +52,12 @@ class Class:
         self.write(f"in/{student}/stable_softmax.py", softmax)
         self.write(f"in/{student}/rope_both.py", rope)
 
-    def grade(self, jobs: int = 2, out: str = "run", **options):
+    def grade(self, jobs: int = 2, out: str = "run", held: Isolation = HELD, **options):
         self.log.write_text("", encoding="utf-8")
         course = load_course(self.folder)
         command = (sys.executable, str(FAKE), str(self.log), "0")
         options = {"command": command, "jobs": jobs, **options}
-        return grade_class(course, course.find("hw1"), self.folder / "in", self.folder / out, HELD, **options)
+        return grade_class(course, course.find("hw1"), self.folder / "in", self.folder / out, held, **options)
 
     def report(self, **options):
         course = load_course(self.folder)
@@ -367,3 +368,19 @@ def test_no_program_of_a_student_outlives_a_run_that_was_killed(school):
     while any(Path(f"/proc/{pid}").exists() for pid in left) and time.monotonic() < deadline:
         time.sleep(0.2)
     assert [pid for pid in left if Path(f"/proc/{pid}").exists()] == []
+
+
+@pytest.mark.slow
+def test_the_real_judge_says_the_same_for_any_number_of_judges(school):
+    solved = next(each for each in all_exercises("3.1") if each.id == SOFTMAX).solution.read_text(encoding="utf-8")
+    wrong = "import numpy as np\n\n\ndef stable_softmax(x):\n    return np.exp(x)\n"
+    for student, text in {"ada": solved, "bob": "def broken(:\n", "cy": wrong}.items():
+        school.hand_in(student, text, "def rope_both(*_, **__):\n    return {}['x']\n")
+    for jobs, out in ((1, "one"), (3, "three")):
+        school.grade(jobs=jobs, out=out, held=strongest(), command=judge_pool.COMMAND)
+    files = [path.relative_to(school.folder / "one") for path in (school.folder / "one").rglob("*.*")]
+    compared = [path for path in files if path.parts[0] != "results"]  # these hold seconds
+    assert len(compared) > 12
+    for path in compared:
+        assert (school.folder / "one" / path).read_bytes() == (school.folder / "three" / path).read_bytes(), path
+    assert [school.table(out="one")[name]["total"] for name in ("ada", "bob")] == ["10", "0"]
