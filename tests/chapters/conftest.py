@@ -1,4 +1,8 @@
-"""What tests of all chapters need: the text as a reader sees it, and the numbers in it that nobody recomputed."""
+"""What tests of all chapters need: the text as a reader sees it, and the numbers in it that nobody recomputed.
+
+A file that tests some parts of a chapter names them: CHAPTER, its path; PARTS, as in `parts`; CLAIMS, sentences with
+places for numbers, each with the values that the library gives for them. It gets `text` and one `claim` at a time.
+"""
 
 import re
 from collections.abc import Callable
@@ -28,9 +32,15 @@ def prose(path: Path, *names: str) -> str:
     return " ".join(re.sub(r"</?\w+>", "", text).split())
 
 
-@pytest.fixture(scope="session")
-def read_prose() -> Callable[..., str]:
-    return prose
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "claim" in metafunc.fixturenames:
+        claims = metafunc.module.CLAIMS
+        metafunc.parametrize("claim", claims, ids=[template[:50] for template, *_ in claims])
+
+
+@pytest.fixture(scope="module")
+def text(request: pytest.FixtureRequest) -> str:
+    return prose(request.module.CHAPTER, *request.module.PARTS)
 
 
 @pytest.fixture(scope="session")

@@ -206,16 +206,6 @@ GIVEN = {
 }
 
 
-def claim_id(claim: tuple) -> str:
-    return claim[0][:50]
-
-
-@pytest.fixture(scope="module")
-def text(read_prose) -> str:
-    return read_prose(CHAPTER, *PARTS)
-
-
-@pytest.mark.parametrize("claim", CLAIMS, ids=claim_id)
 def test_the_text_says_what_the_functions_give(text, claim):
     template, *values = claim
     assert template.format(*values) in text
