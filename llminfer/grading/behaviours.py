@@ -92,9 +92,8 @@ def _driven(program: Callable[..., Any], arguments: dict[str, Any], case: Case) 
         except Exception as problem:
             steps.append(("raised", type(problem).__name__))
         else:
-            steps.append(
-                ("returned", copy.deepcopy(returned))
-            )  # it may be the object's own list, which later calls change
+            kept = copy.deepcopy(returned)  # it may be the object's own list, which later calls change
+            steps.append(("returned", kept))
     return steps
 
 

@@ -35,6 +35,7 @@ class WorkerProcess:
         self._first_process: int | None = None  # of the namespace, as a descriptor
         self._printed = tempfile.TemporaryFile()
         self._seen_bytes = 0
+        self._ended = False
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -95,7 +96,10 @@ class WorkerProcess:
         return 128 - code if code > 128 else code  # shells, bwrap and the supervisor say 128 + signal
 
     def end(self) -> None:
-        """Kill it and everything that it started, and return when that is done."""
+        """Kill it and everything that it started, and return when that is done; a second time nothing happens."""
+        if self._ended:  # the numbers of its processes may be others' by now
+            return
+        self._ended = True
         self._watch_namespace()
         if self._supervised and not self._namespace:
             self._process.terminate()
