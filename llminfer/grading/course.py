@@ -5,7 +5,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -54,8 +54,30 @@ class GradescopeSettings:
 
 
 @dataclass(frozen=True)
+class Ceilings:
+    """The most that any exercise of the course may use, whatever its own limits; None leaves those alone."""
+
+    seconds: float | None = None
+    memory_mib: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if value is not None and value <= 0:
+                raise ValueError(f"{name} must be above 0, got {value}")
+
+    def over(self, exercise: Exercise) -> Exercise:
+        """The exercise with limits that are no higher."""
+        set_here = {name: value for name, value in asdict(self).items() if value is not None}
+        lowered = {name: min(value, getattr(exercise.limits, name)) for name, value in set_here.items()}
+        return replace(exercise, limits=replace(exercise.limits, **lowered))
+
+
+@dataclass(frozen=True)
 class Homework:
-    """One homework. points: by exercise id, what each is worth here; times carry their offset."""
+    """One homework. exercises: with the limits that hold here. points: by exercise id, what each is worth here.
+
+    Times carry their offset.
+    """
 
     name: str
     exercises: tuple[Exercise, ...]
@@ -94,6 +116,7 @@ class Course:
     folder: Path
     homework: tuple[Homework, ...]
     name: str = ""
+    ceilings: Ceilings = Ceilings()
     secret_file: Path | None = None
     roster_file: Path | None = None
 

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_args
 
-from llminfer.grading.course import FILE_NAME, Course, Extension, GradescopeSettings, Homework, Override
+from llminfer.grading.course import FILE_NAME, Ceilings, Course, Extension, GradescopeSettings, Homework, Override
 from llminfer.grading.late import LatePolicy
 from llminfer.grading.spec import Exercise, all_exercises
 
-TOP_KEYS = ("name", "secret", "roster", "late", "homework")
+TOP_KEYS = ("name", "secret", "roster", "late", "limits", "homework")
 HOMEWORK_KEYS = (
     *("name", "title", "exercises", "points", "opens", "due", "late", "extension", "override", "marks", "canvas"),
     "gradescope",
@@ -36,19 +36,21 @@ def _course(table: Mapping[str, Any], folder: Path) -> Course:
     for key in ("name", "secret", "roster"):
         _check_type(table.get(key, ""), str, f"the top of the file: {key}")
     late = _filled(LatePolicy, table.get("late", {}), "[late]")
-    homework = tuple(_homework(each, late, folder) for each in table.get("homework", []))
+    ceilings = _filled(Ceilings, table.get("limits", {}), "[limits]")
+    homework = tuple(_homework(each, late, ceilings, folder) for each in table.get("homework", []))
     _check_differ([each.name for each in homework], "homework names")
     roster = folder / table["roster"] if table.get("roster") else None
-    return Course(folder, homework, table.get("name", ""), folder / table.get("secret", "class-secret"), roster)
+    secret = folder / table.get("secret", "class-secret")
+    return Course(folder, homework, table.get("name", ""), ceilings, secret, roster)
 
 
-def _homework(table: Mapping[str, Any], late: LatePolicy, folder: Path) -> Homework:
+def _homework(table: Mapping[str, Any], late: LatePolicy, ceilings: Ceilings, folder: Path) -> Homework:
     name = table.get("name")
     if not isinstance(name, str) or not name.replace("-", "").replace("_", "").isalnum():
         raise ValueError(f"[[homework]] needs a name of letters, digits, - and _, such as hw1, got {name!r}")
     where = f"homework {name!r}"
     _check_keys(table, HOMEWORK_KEYS, where)
-    exercises = _exercises(table.get("exercises", []), where)
+    exercises = tuple(map(ceilings.over, _exercises(table.get("exercises", []), where)))
     decided = [_filled(Override, each, f"{where}, override") for each in table.get("override", [])]
     parts = {
         "exercises": exercises,
@@ -149,8 +151,9 @@ def _filled(kind: type, table: Mapping[str, Any], where: str, parts: Mapping[str
 
 
 def _check_type(value: Any, kind: Any, where: str) -> None:
-    number = isinstance(value, int) and not isinstance(value, bool)
-    if isinstance(value, bool) or not (isinstance(value, kind) or (number and kind is float)):
+    """An int is a float too, as in Python's annotations; a truth value is no number."""
+    fits = isinstance(value, kind) or (isinstance(value, int) and float in (kind, *get_args(kind)))
+    if isinstance(value, bool) or not fits:
         raise ValueError(f"{where} must be {getattr(kind, '__name__', kind)}, got {value!r}")
 
 

@@ -1,5 +1,7 @@
 """What students get: the starters, a `course.toml` that names the homework, and how to begin."""
 
+from dataclasses import asdict
+
 from llminfer.grading.course import FILE_NAME, Course, Homework
 
 README = """\
@@ -40,7 +42,9 @@ def course_for_students(course: Course, homework: Homework) -> str:
     worth = ", ".join(f"{_quoted(name)} = {points:g}" for name, points in homework.points.items())
     late = {"grace_minutes": homework.late.grace_minutes, "percent_per_day": homework.late.percent_per_day}
     late |= {"last_day": homework.late.last_day} if homework.late.last_day is not None else {}
+    ceilings = {key: value for key, value in asdict(course.ceilings).items() if value is not None}
     lines = [f"name = {_quoted(course.name)}", "", "[late]", *(f"{key} = {value}" for key, value in late.items()), ""]
+    lines += ["[limits]", *(f"{key} = {value}" for key, value in ceilings.items()), ""] if ceilings else []
     lines += ["[[homework]]", f"name = {_quoted(homework.name)}", f"title = {_quoted(homework.title)}"]
     lines += [f"exercises = [{ids}]", f"points = {{ {worth} }}"]
     lines += [f"{key} = {time.isoformat()}" for key in ("opens", "due") if (time := getattr(homework, key))]

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from llminfer.grading.results import ExerciseResult, Status
@@ -29,13 +30,13 @@ class JudgePool:
         count: int,
         secret: bytes | None,
         isolation: str,
-        memory_mib: int | None = None,
         command: tuple[str, ...] = COMMAND,
     ) -> None:
         if count < 1:
             raise ValueError(f"at least one judge is needed, got {count}")
         self._exercises = {exercise.id: exercise for exercise in exercises}
-        order = {"secret": (secret or b"").hex(), "isolation": isolation, "memory_mib": memory_mib}
+        limits = {name: asdict(exercise.limits) for name, exercise in self._exercises.items()}
+        order = {"secret": (secret or b"").hex(), "isolation": isolation, "limits": limits}
         self._judges = [_Judge(command, order) for _ in range(count)]
 
     def __enter__(self) -> "JudgePool":

@@ -14,7 +14,7 @@ from typing import Any
 
 from llminfer.grading import isolation, judge
 from llminfer.grading.results import ExerciseResult
-from llminfer.grading.spec import Exercise, all_exercises
+from llminfer.grading.spec import Exercise, Limits, all_exercises
 
 
 def main() -> None:
@@ -24,11 +24,12 @@ def main() -> None:
     order = json.loads(sys.stdin.readline())
     secret = bytes.fromhex(order["secret"]) or None
     level = isolation.tried(order["isolation"])
-    exercises = {exercise.id: exercise for exercise in all_exercises()}
+    known = {exercise.id: exercise for exercise in all_exercises()}
+    exercises = {name: replace(known[name], limits=Limits(**limits)) for name, limits in order["limits"].items()}
     for line in sys.stdin:
         job = json.loads(line)
         try:
-            answer = _judged(_limited(exercises[job["exercise"]], order["memory_mib"]), job, secret, level).to_json()
+            answer = _judged(exercises[job["exercise"]], job, secret, level).to_json()
         except Exception:  # ours, not the student's; the class goes on
             answer = {"problem": traceback.format_exc(limit=-4)}
         print(json.dumps(answer), file=answers, flush=True)
@@ -37,12 +38,6 @@ def main() -> None:
 def _judged(exercise: Exercise, job: dict[str, Any], secret: bytes | None, level) -> ExerciseResult:
     file = Path(job["file"]) if job["file"] else None
     return judge.grade(exercise, file, student=job["student"], secret=secret, isolation=level)
-
-
-def _limited(exercise: Exercise, memory_mib: int | None) -> Exercise:
-    if memory_mib is None or exercise.limits.memory_mib <= memory_mib:
-        return exercise
-    return replace(exercise, limits=replace(exercise.limits, memory_mib=memory_mib))
 
 
 if __name__ == "__main__":

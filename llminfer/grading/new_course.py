@@ -18,6 +18,10 @@ grace_minutes = 15
 percent_per_day = 10     # of the points earned, for each begun day
 last_day = 3             # what comes later earns nothing
 
+# [limits]               # ceilings over what the exercises themselves allow
+# seconds = 5            # for one case
+# memory_mib = 2048
+
 [[homework]]
 name = "hw1"             # students say: llminfer grade hw1
 title = "Homework 1"

@@ -82,10 +82,11 @@ class RunFolder:
 def result_key(
     exercise: Exercise, file: Path | None, members: tuple[str, ...], secret: bytes | None, isolation: str
 ) -> str:
-    """A hash of all that a result depends on: submission, tests, drawn inputs, library and isolation."""
+    """A hash of all that a result depends on: submission, tests, limits, drawn inputs, library and isolation."""
     parts: Mapping[str, str] = {
         "submission": hashlib.sha256(file.read_bytes()).hexdigest() if file else "none",
         "tests": tests_hash(exercise),
+        "limits": str(exercise.limits),
         "seed": hmac.new(secret or b"", f"{team(members)}\0{exercise.id}".encode(), "sha256").hexdigest(),
         "library": package_hash(),
         "isolation": isolation,

@@ -384,3 +384,23 @@ def test_the_real_judge_says_the_same_for_any_number_of_judges(school):
     for path in compared:
         assert (school.folder / "one" / path).read_bytes() == (school.folder / "three" / path).read_bytes(), path
     assert [school.table(out="one")[name]["total"] for name in ("ada", "bob")] == ["10", "0"]
+
+
+def test_another_ceiling_is_another_question(school):
+    school.grade()
+    school.write("course.toml", COURSE + "[limits]\nseconds = 0.5\n")
+    school.grade()
+    assert sum(school.judged.values()) == 6
+    school.grade()
+    assert sum(school.judged.values()) == 0
+
+
+@pytest.mark.slow
+def test_a_ceiling_of_the_course_holds_in_the_real_judge(school):
+    school.write("course.toml", COURSE + "[limits]\nseconds = 0.5\n")
+    school.hand_in("ada", "import time\n\n\ndef stable_softmax(x):\n    time.sleep(60)\n", "")
+    school.grade(held=strongest(), command=judge_pool.COMMAND)
+    found = json.loads((school.folder / "run" / "results" / "ada" / "3.1-stable_softmax.json").read_text())["result"]
+    assert found["status"] == "timeout"
+    allowed = float(found["failure"]["limit"].split()[-2])  # "used 0.5 s of 0.5 s", or what the reference needed
+    assert allowed < next(each for each in all_exercises("3.1") if each.id == SOFTMAX).limits.seconds

@@ -1,10 +1,12 @@
 """`course.toml`: what is in it arrives, and whatever cannot be meant is refused by name."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from llminfer.grading.course_file import load_course
+from llminfer.grading.handouts import course_for_students
 from llminfer.grading.spec import all_exercises
 
 SOFTMAX, ROPE = "3.1/stable_softmax", "3.1/rope_both"
@@ -53,6 +55,23 @@ def test_a_chapter_stands_for_all_of_its_exercises(tmp_path):
     assert homework.exercises == all_exercises("3.1")
 
 
+def test_ceilings_lower_the_limits_of_exercises_and_never_raise_them(tmp_path):
+    own = {exercise.id: exercise.limits for exercise in all_exercises()}
+    text = TIMES.replace("[late]", "[limits]\nseconds = 1\nmemory_mib = 1000000\n[late]")
+    for exercise in course(tmp_path, text).find("hw1").exercises:
+        assert own[exercise.id].seconds > 1  # else this would show nothing
+        assert exercise.limits == replace(own[exercise.id], seconds=1)
+    assert [exercise.limits for exercise in course(tmp_path, TIMES).find("hw1").exercises] == [own[SOFTMAX], own[ROPE]]
+
+
+def test_students_are_held_by_the_same_ceilings_as_their_teacher(tmp_path):
+    given = course(tmp_path, TIMES.replace("[late]", "[limits]\nseconds = 0.5\n[late]"))
+    (tmp_path / "handed-out").mkdir()
+    theirs = course(tmp_path / "handed-out", course_for_students(given, given.find("hw1")))
+    assert theirs.ceilings == given.ceilings
+    assert theirs.find("hw1").exercises == given.find("hw1").exercises
+
+
 def test_a_late_policy_of_its_own_replaces_the_common_one(tmp_path):
     text = TIMES.replace("due = 2027-03-01T23:59:00+01:00", "late = { last_day = 2 }", 1)
     late = course(tmp_path, text).find("hw1").late
@@ -65,6 +84,8 @@ def test_a_late_policy_of_its_own_replaces_the_common_one(tmp_path):
         ('name = "Inference"', 'nam = "Inference"', "top of the file: unknown key 'nam'; did you mean name?"),
         ("percent_per_day", "percent_a_day", r"\[late\]: unknown key 'percent_a_day'; did you mean percent_per_day?"),
         ("percent_per_day = 10", 'percent_per_day = "10"', r"\[late\]: percent_per_day must be float, got '10'"),
+        ("[late]", "[limits]\nsecond = 1\n[late]", r"\[limits\]: unknown key 'second'; did you mean seconds?"),
+        ("[late]", "[limits]\nmemory_mib = 0\n[late]", r"\[limits\]: memory_mib must be above 0, got 0"),
         ("points = { ", "pionts = { ", "homework 'hw1': unknown key 'pionts'; did you mean points?"),
         ('"3.1/rope_both" = 7', '"3.1/rope_bot" = 7', "homework 'hw1', points: unknown key '3.1/rope_bot'; did you"),
         ('"3.1/rope_both" = 7', '"3.1/rope_both" = -7', "points of 3.1/rope_both must be at least 0, got -7"),
