@@ -80,7 +80,8 @@ class Sitting:
         return self._session.alive
 
     def _noted(self, reply: Reply) -> Reply:
-        if not self._session.alive:
+        # A worker survives a refusal of memory, but each costs seconds, and what is left of it is not to be trusted.
+        if not self._session.alive or reply.status is Status.MEMORY:
             self._bad_endings.append(reply.status)
         return reply
 

@@ -11,6 +11,7 @@ import pytest
 from llminfer.grading import judge, shrinking
 from llminfer.grading.causes import STATE
 from llminfer.grading.results import ExerciseResult, Status
+from llminfer.grading.sessions import Session
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 RIGHT = "return (x - x.mean(axis=1, keepdims=True)) * by"
@@ -168,6 +169,16 @@ def test_after_two_bad_endings_no_third_worker_is_started(graded):
     assert result.groups[1].status is Status.TIMEOUT
     assert result.seconds < 60
     assert result.failure.limit == "used 1.0 s of 1.0 s" or result.failure.limit.startswith("used ")
+
+
+def test_after_two_refusals_of_memory_no_third_is_provoked(graded, monkeypatch):
+    """The worker survives each of them; asked on, a class full of these would cost minutes."""
+    asked, call = [], Session.call
+    monkeypatch.setattr(Session, "call", lambda session, case: (asked.append(case), call(session, case))[1])
+    result = graded("return np.ones((1 << 20, 1 << 18))", secret=SECRET)
+    assert result.status is Status.MEMORY
+    assert [group.points for group in result.groups] == [0.0, 0.0, 0.0]
+    assert len(asked) == 2
 
 
 def test_what_cannot_be_loaded_says_why(centred, tmp_path):
