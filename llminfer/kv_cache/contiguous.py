@@ -27,7 +27,7 @@ class KVCache:
 
     def __init__(self, config: ModelConfig, sequences: int, capacity: int, dtype: str = "float32") -> None:
         if dtype not in DTYPES:
-            raise ValueError(f"this cache stores {', '.join(DTYPES)}, got {dtype!r}; QuantizedKVCache stores less")
+            raise ValueError(f"this cache stores {', '.join(DTYPES)}, got {dtype!r}")
         self.config = config
         self.rows = Rows(sequences, capacity)
         self.dtype = dtype

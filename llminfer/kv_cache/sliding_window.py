@@ -20,7 +20,7 @@ class SlidingWindowCache(KVCache):
         if max_rollback < 0:
             raise ValueError(f"max_rollback must not be negative, got {max_rollback}")
         if not any(config.window(layer) for layer in range(config.layers)):
-            raise ValueError(f"no layer of {config.name!r} has a window; use KVCache, or StreamingCache to force one")
+            raise ValueError(f"no layer of {config.name!r} has a window; use KVCache")
         self.max_rollback = max_rollback
         super().__init__(config, sequences, capacity, dtype)
 
