@@ -84,3 +84,10 @@ def test_the_map_in_the_docs_is_the_present_one():
     assert (ROOT / "docs" / "map.md").read_text(encoding="utf-8") == map_page(), (
         "run: llminfer where --map > docs/map.md"
     )
+
+
+def test_the_map_of_the_grader_names_each_of_its_files():
+    import llminfer.grading as grading
+
+    files = {path.stem for path in Path(grading.__file__).parent.glob("*.py")} - {"__init__"}
+    assert set(re.findall(r"`(\w+)`", grading.__doc__)) == files
