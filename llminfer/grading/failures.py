@@ -69,7 +69,9 @@ def failure(exercise: Exercise, answers: Sequence[Answer], shown: Answer, sittin
         traceback=reply.traceback if mismatch.status is Status.EXCEPTION else "",
         printed=reply.printed,
     )
-    if mismatch.status in (Status.EXCEPTION, Status.BAD_REPLY) and reply.error:
+    if mismatch.status is Status.BAD_REPLY and reply.error:
+        told = replace(told, message=f"{told.message}: {reply.error}")
+    if mismatch.status is Status.EXCEPTION and reply.error:
         told = replace(told, message=f"{mismatch.where}: {reply.error}" if mismatch.where else reply.error)
     if exercise.kind == "number":
         return told  # where the number itself is asked for, what is expected stays unsaid

@@ -254,7 +254,12 @@ school.grade(jobs=2, command=(sys.executable, {fake!r}, str(school.log), "0.2"))
 def begun(school: Class) -> subprocess.Popen:
     """A run in a process of its own, in which every judging takes 0.2 s."""
     text = BATCH.format(tests=str(FAKE.parent), folder=str(school.folder), fake=str(FAKE))
-    return subprocess.Popen([sys.executable, "-c", text], stderr=subprocess.DEVNULL)
+    return subprocess.Popen([sys.executable, "-c", text], stderr=subprocess.DEVNULL, preexec_fn=hears_ctrl_c)
+
+
+def hears_ctrl_c() -> None:
+    """What runs in the background of a shell, as tests may, has Ctrl-C switched off, and so has what it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def stored(school: Class) -> set[str]:

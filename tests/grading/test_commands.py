@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -101,7 +102,9 @@ def test_watching_grades_again_when_a_file_is_saved_and_ends_with_ctrl_c(tmp_pat
     file.write_text("def stable_softmax(x):\n    return x\n")
     command = [sys.executable, "-u", "-m", "llminfer.cli", "grade", "stable_softmax", "--watch"]
     with open(tmp_path / "out", "w") as out:
-        watching = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL, cwd=tmp_path)
+        # What runs in the background of a shell, as tests may, has Ctrl-C switched off, and so has what it starts.
+        hears = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+        watching = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL, cwd=tmp_path, preexec_fn=hears)
     try:
         assert told(tmp_path / "out", "What comes back is x, unchanged.")
         file.write_text(SOFTMAX.solution.read_text())
